@@ -6,9 +6,9 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from webapp.accounts.models import Team
+from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskSet
 from webapp.replay.imports.jobs import approve_import, request_import
-from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry, ReplayImport
 
 
@@ -22,7 +22,7 @@ def check_lines(
     """An import whose check has ended."""
     upload = SimpleUploadedFile("replay.jsonl", "\n".join(lines).encode("utf-8", "surrogatepass"))
     job = request_import(team=team, user=user, task_set=task_set, upload=upload, keep_labels=keep_labels)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     return job
 
@@ -36,5 +36,5 @@ def import_lines(
     if job.problems:
         raise ImportRefused("\n".join(f"line {number}: {problem}" for number, problem in job.problems))
     if approve_import(job=job, user=user):
-        run_import(job.pk)
+        kinds["import"].run(job.pk)
     return list(ReplayEntry.objects.exclude(pk__in=before).order_by("pk"))

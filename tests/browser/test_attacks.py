@@ -8,9 +8,9 @@ from testing.factories import make_task, make_task_set
 from testing.openai_server import KEY, openai_server
 from training.contracts.secret_grants import add_grant
 from training.contracts.types import TrajectoryStatus
-from webapp.attacks.model_attacks import next_model_attack, run_model_attack
 from webapp.attacks.models import Exploit, ScriptedRun
 from webapp.attacks.runs import note_scripted_run
+from webapp.dispatcher.work_kinds import kinds
 from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Trajectory
 
@@ -70,7 +70,7 @@ def test_a_language_model_writes_attackers(
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         page.get_by_role("button", name="Ask").click()
         expect(page.get_by_text("1 run under way")).to_be_visible()
-        run_model_attack(next_model_attack() or 0)
+        kinds["model attack"].run(kinds["model attack"].next_waiting() or 0)
     expect(page.get_by_text("2 scripts")).to_be_visible()
     end_runs("model: types")
     expect(page.get_by_role("link", name="model: types")).to_be_visible()

@@ -9,8 +9,8 @@ from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_trajectory, make_turn
 from testing.openai_server import KEY, openai_server
 from training.contracts.secret_grants import add_grant
+from webapp.dispatcher.work_kinds import kinds
 from webapp.scanners.models import Scan, Scanner
-from webapp.scanners.run import run_scan
 
 SIZES = {"wide": (1280, 800), "phone": (390, 844)}
 
@@ -43,7 +43,7 @@ def test_a_shipped_scanner_is_previewed_run_and_followed(sign_in: SignIn, people
     assert fits(page)
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text("Begins in a moment")).to_be_visible()
-    run_scan(Scan.objects.get().pk)
+    kinds["scan"].run(Scan.objects.get().pk)
     expect(page.locator("[data-count=found]")).to_have_text("2")
     expect(page.get_by_text("Finished", exact=True)).to_be_visible()
     assert fits(page)
@@ -73,7 +73,7 @@ def test_a_question_to_a_model_shows_what_it_costs(
         expect(page.get_by_text("at its prices")).to_be_visible()
         page.get_by_role("button", name="Start 2 calls").click()
         expect(page.get_by_text("Begins in a moment")).to_be_visible()
-        run_scan(Scan.objects.get().pk)
+        kinds["scan"].run(Scan.objects.get().pk)
         expect(page.locator("[data-count=found]")).to_have_text("2")
         expect(page.get_by_text("nothing moved").first).to_be_visible()
     assert (tmp_path / "log").read_text().count("\n") == 2

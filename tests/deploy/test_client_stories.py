@@ -12,8 +12,8 @@ from testing.evaluation_rows import make_evaluation
 from testing.factories import make_replay_entry, make_team, make_trajectory, make_user
 from webapp.accounts.models import AuditEntry, Scope
 from webapp.accounts.services.tokens import create_token
+from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import AlarmRecord, Experiment
-from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,10 +75,10 @@ def test_entries_are_curated_exported_and_imported_by_another_team(client, team,
         upload = io.BytesIO(lines)
         upload.name = "lines.jsonl"
         told = other.check_import(file=upload, task_set=trajectory.task.task_set.name)
-        run_import(told["id"], lambda: False)
+        kinds["import"].run(told["id"], lambda: False)
         assert other.show_import(told["id"])["num_new"] == 1
         other.start_import(told["id"])
-        run_import(told["id"], lambda: False)
+        kinds["import"].run(told["id"], lambda: False)
         assert other.show_import(told["id"])["num_stored"] == 1
         assert [row["verdict"] for row in other.every(other.list_entries)] == ["inbox"]
     assert ReplayEntry.objects.count() == 2

@@ -12,7 +12,6 @@ from webapp.api.paging import page_of
 from webapp.replay.access import get_import
 from webapp.replay.imports.jobs import (
     approve_import,
-    cancel_import,
     request_import,
     task_set_of,
     upload_of,
@@ -128,6 +127,6 @@ def start(request: MemberRequest, pk: int) -> Any:
 def cancel(request: MemberRequest, pk: int) -> Any:
     """Store nothing more; what was stored stays. 409 when it has ended."""
     job = get_import(request, pk, Role.ANNOTATOR)
-    if not cancel_import(job=job):
+    if not job.cancel():
         raise Conflict(f"Import {pk} is {job.status}; it has ended.")
     return get_import(request, pk)

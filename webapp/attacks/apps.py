@@ -7,7 +7,7 @@ class AttacksConfig(AppConfig):
     name = "webapp.attacks"
 
     def ready(self) -> None:
-        from webapp.attacks.model_attacks import lose_model_attack, next_model_attack
-        from webapp.dispatcher import child_work
+        from webapp.attacks.models import ModelAttack
+        from webapp.dispatcher.work_kinds import WorkKind, register
 
-        child_work.register(child_work.ChildWork("run_model_attack", next_model_attack, lose_model_attack))
+        register(WorkKind("model attack", ModelAttack, "webapp.attacks.model_attacks.ask_model"))

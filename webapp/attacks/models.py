@@ -1,11 +1,14 @@
 """Scripted runs against an evaluator, and the exploits that they found."""
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord
-from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField
+from webapp.lib.long_work import LongWork
 from webapp.trajectories.models import Group, Trajectory
 
 
@@ -86,7 +89,7 @@ MODEL_ATTACK_TRANSITIONS: dict[ModelAttackStatus, set[ModelAttackStatus]] = {
 OPEN = (M.QUEUED, M.ASKING)
 
 
-class ModelAttack(models.Model):
+class ModelAttack(LongWork):
     """A language model that is asked once for scripts against one version of a task."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="model_attacks")
@@ -94,8 +97,6 @@ class ModelAttack(models.Model):
     chat = ReportedJSONField()
     """`lib.chat.ChatModel` as JSON."""
     status = models.CharField(max_length=8, choices=M, default=M.QUEUED, db_index=True)
-    message = ReportedTextField(blank=True)
-    """Why it failed, or which of its scripts were left out."""
     group = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
     """Where its scripts run."""
     num_scripts = models.IntegerField(default=0)
@@ -105,12 +106,24 @@ class ModelAttack(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    asked_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
+
+    TRANSITIONS = MODEL_ATTACK_TRANSITIONS
+    BEGINS = {M.QUEUED: M.ASKING}
+    SILENT_AFTER = timedelta(minutes=15)
+    """Four tries of two minutes, and the pauses between them, take less."""
 
     class Meta:
         ordering = ["-id"]
 
     def __str__(self) -> str:
         return f"model attack {self.pk} ({self.status})"
+
+    def publish(self) -> None:
+        """Its page looks again by itself."""
+
+    def may_go_on(self, num_lost: int) -> bool:
+        """Asking twice would cost twice."""
+        return self.status == M.QUEUED and super().may_go_on(num_lost)
+
+    def advice(self, num_lost: int) -> str:
+        return "Ask again."

@@ -1,8 +1,8 @@
 """Long work of other applications, in child processes of the dispatcher: a tick must not wait for it.
 
-Each kind has at most one process at a time: `manage.py COMMAND ID`, at low priority. What it does it claims
-in the database, so nothing is lost with it or with the dispatcher. How a process ended badly goes to the row
-that it worked for, and so to its page.
+Each kind has at most one process at a time: `manage.py run_work KIND ID`, at low priority. It takes its row
+in the database, so nothing is lost with it or with the dispatcher. How a process ended badly goes to that
+row, and so to its page.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from signal import Signals
 from threading import Thread
 
 from django.conf import settings
 
-from webapp.dispatcher.child_command import TRY_AGAIN
+from webapp.dispatcher.work_kinds import WorkKind, kinds
+from webapp.lib.long_work import BadEnd
 
 log = logging.getLogger(__name__)
 GRACE_S = 5.0
@@ -30,44 +29,17 @@ KEPT_LINES = 200
 """The last ones of what a process wrote to stderr."""
 REASON_LINES = 4
 TRACEBACK = "Traceback (most recent call last):"
-
-
-@dataclass(frozen=True, slots=True)
-class BadEnd:
-    """How a process ended that did not end well."""
-
-    why: str
-    """For the page of its row."""
-    may_pass: bool
-    """It was killed, or the database was away: another process may get through."""
-
-
-@dataclass(frozen=True)
-class ChildWork:
-    """A kind of work."""
-
-    command: str
-    """Of manage.py; it takes an id."""
-    next_waiting: Callable[[], int | None]
-    ended_badly: Callable[[int, BadEnd], None]
-    """Takes the id: ends the row with the reason, or frees it for another process."""
-
-
-_kinds: list[ChildWork] = []
-
-
-def register(kind: ChildWork) -> None:
-    """Further applications have theirs done, too."""
-    _kinds.append(kind)
+TRY_AGAIN = 75
+"""Exit code of one that found the database away or locked (EX_TEMPFAIL of sysexits.h)."""
 
 
 class Child:
     """A process that runs, and the end of what it says."""
 
-    def __init__(self, command: str, pk: int) -> None:
+    def __init__(self, kind: str, pk: int) -> None:
         self.pk = pk
         self.process = subprocess.Popen(
-            [*POLITELY, sys.executable, str(settings.BASE_DIR / "manage.py"), command, str(pk)],
+            [*POLITELY, sys.executable, str(settings.BASE_DIR / "manage.py"), "run_work", kind, str(pk)],
             cwd=settings.BASE_DIR,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -115,14 +87,14 @@ class Children:
 
     def go_on(self) -> None:
         """Start what waits, where nothing of its kind runs."""
-        for kind in _kinds:
-            if self._is_busy(kind) or time.monotonic() < self._not_before.get(kind.command, 0.0):
+        for kind in kinds.values():
+            if self._is_busy(kind) or time.monotonic() < self._not_before.get(kind.name, 0.0):
                 continue
             if (pk := kind.next_waiting()) is not None:
-                self._running[kind.command] = Child(kind.command, pk)
+                self._running[kind.name] = Child(kind.name, pk)
 
-    def _is_busy(self, kind: ChildWork) -> bool:
-        child = self._running.get(kind.command)
+    def _is_busy(self, kind: WorkKind) -> bool:
+        child = self._running.get(kind.name)
         if child is None:
             return False
         code = child.process.poll()
@@ -130,21 +102,21 @@ class Children:
             return True
         if code:
             end = child.bad_end(code)
-            log.warning("%s %d: %s", kind.command, child.pk, end.why)
+            log.warning("%s %d: %s", kind.name, child.pk, end.why)
             kind.ended_badly(child.pk, end)
-            self._not_before[kind.command] = time.monotonic() + (RETRY_S if end.may_pass else 0.0)
-        del self._running[kind.command]
+            self._not_before[kind.name] = time.monotonic() + (RETRY_S if end.may_pass else 0.0)
+        del self._running[kind.name]
         return False
 
     def stop(self) -> None:
         """End them; their work goes on after the next start."""
         for child in self._running.values():
             child.process.terminate()
-        for command, child in self._running.items():
+        for name, child in self._running.items():
             try:
                 child.process.wait(GRACE_S)
             except subprocess.TimeoutExpired:
-                log.warning("%s did not stop and is killed", command)
+                log.warning("%s did not stop and is killed", name)
                 child.process.kill()
                 child.process.wait()
         self._running.clear()

@@ -8,12 +8,19 @@ class NotificationsConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.accounts.models import Team
-        from webapp.dispatcher import child_work, chores
+        from webapp.dispatcher import chores, work_kinds
         from webapp.live.stream_access import register_owned
-        from webapp.notifications.outbox import Lookout, forget_old_deliveries, lose_delivery
+        from webapp.notifications import outbox
+        from webapp.notifications.models import Delivery
 
         register_owned("notices", Team)
-        child_work.register(
-            child_work.ChildWork("deliver_notifications", Lookout().next_delivery, lose_delivery)
+        work_kinds.register(
+            work_kinds.WorkKind(
+                "notification",
+                Delivery,
+                "webapp.notifications.send.send_due",
+                find_next=outbox.Lookout().next_delivery,
+                on_death=outbox.lose_delivery,
+            )
         )
-        chores.register(forget_old_deliveries)
+        chores.register(outbox.forget_old_deliveries)

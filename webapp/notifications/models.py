@@ -1,15 +1,20 @@
 """Rules and the messages that they caused."""
 
 import secrets
+from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
+from webapp.lib.long_work import LongWork
+from webapp.live.event_publishing import publish
 
 
 class Channel(models.TextChoices):
@@ -82,6 +87,7 @@ class NotificationRule(models.Model):
 
 class DeliveryStatus(models.TextChoices):
     WAITING = "waiting", "Waiting"
+    SENDING = "sending", "Sending"
     DELIVERED = "delivered", "Delivered"
     FAILED = "failed", "Failed"
     """Given up after the last try, or for a reason that no repetition changes."""
@@ -90,7 +96,8 @@ class DeliveryStatus(models.TextChoices):
 
 
 DELIVERY_TRANSITIONS: dict[DeliveryStatus, set[DeliveryStatus]] = {
-    DeliveryStatus.WAITING: {DeliveryStatus.DELIVERED, DeliveryStatus.FAILED},
+    DeliveryStatus.WAITING: {DeliveryStatus.WAITING, DeliveryStatus.SENDING, DeliveryStatus.FAILED},
+    DeliveryStatus.SENDING: {DeliveryStatus.DELIVERED, DeliveryStatus.FAILED, DeliveryStatus.WAITING},
     DeliveryStatus.DELIVERED: set(),
     DeliveryStatus.FAILED: {DeliveryStatus.WAITING},
     DeliveryStatus.DROPPED: {DeliveryStatus.WAITING},
@@ -101,7 +108,7 @@ def _nonce() -> str:
     return secrets.token_urlsafe(12)
 
 
-class Delivery(models.Model):
+class Delivery(LongWork):
     """One message by one rule, and how sending it went."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
@@ -121,10 +128,12 @@ class Delivery(models.Model):
     num_tries = models.IntegerField(default=0)
     next_at = models.DateTimeField(default=timezone.now)
     """Of a waiting one: not before."""
-    problem = ReportedCharField(max_length=300, blank=True)
-    """Why the last try failed."""
-    created_at = models.DateTimeField(default=timezone.now)
-    tried_at = models.DateTimeField(null=True)
+
+    TRANSITIONS = DELIVERY_TRANSITIONS
+    BEGINS = {DeliveryStatus.WAITING: DeliveryStatus.SENDING}
+    AFTER_LOSS = {DeliveryStatus.SENDING: DeliveryStatus.WAITING}
+    SILENT_AFTER = timedelta(minutes=2)
+    """Longer than any try."""
 
     class Meta:
         verbose_name_plural = "deliveries"
@@ -138,3 +147,15 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    def publish(self) -> None:
+        publish(f"notices.{self.team_id}", "notice.changed", {})
+
+    def values_at_start(self) -> dict[str, Any]:
+        return {"num_tries": self.num_tries + 1}
+
+    @classmethod
+    def claimable(cls) -> QuerySet["Delivery"]:
+        """Due now, new ones first: those of a receiver that fails must not hold up others."""
+        is_due = ~Q(status=DeliveryStatus.WAITING) | Q(next_at__lte=timezone.now(), rule__is_on=True)
+        return super().claimable().filter(is_due).order_by("num_tries", "pk")

@@ -1,9 +1,9 @@
 """Messages on their way: found, due, tried, delivered or given up.
 
-    waiting -> delivered | failed;    failed, dropped -> waiting when a person asks
+    waiting -> sending -> delivered | failed | waiting;    failed, dropped -> waiting when a person asks
 
-A message is tried by one process at a time: trying claims it by moving `next_at`. A process that dies in the
-middle is followed by another, so a receiver may get a message twice, with the same id.
+A message is tried by one process at a time. One that dies in the middle is followed by another, so a receiver
+may get a message twice, with the same id.
 """
 
 from __future__ import annotations
@@ -13,25 +13,16 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from webapp.dispatcher.child_work import BadEnd
-from webapp.lib.transitions import sources_of
+from webapp.lib.long_work import BadEnd
 from webapp.live.event_publishing import publish
 from webapp.notifications.happenings import happenings_for
-from webapp.notifications.models import (
-    DELIVERY_TRANSITIONS,
-    Delivery,
-    DeliveryStatus,
-    NotificationRule,
-)
+from webapp.notifications.models import Delivery, DeliveryStatus, NotificationRule
 
 LOOK_EVERY_S = 5.0
 LOOK_BACK = timedelta(days=1)
 """What happened while no dispatcher ran; older things are no news."""
-CLAIMED_FOR = timedelta(minutes=2)
-"""Longer than any try."""
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (10, 60, 300, 1800, 7200))
 """After the first try, the second, ...; after the last one it is given up."""
 MAX_PER_HOUR = 60
@@ -52,7 +43,7 @@ class Lookout:
             return None
         self._not_before = time.monotonic() + LOOK_EVERY_S
         note_news()
-        return due(timezone.now()).values_list("pk", flat=True).first()
+        return Delivery.next_waiting()
 
 
 def note_news() -> int:
@@ -81,7 +72,7 @@ def _note_for(rule: NotificationRule, now: datetime) -> int:
             path=one.path,
             experiment_id=one.experiment_id,
             status=DeliveryStatus.WAITING if number < room else DeliveryStatus.DROPPED,
-            problem="" if number < room else f"More than {MAX_PER_HOUR} messages of this rule in an hour.",
+            message="" if number < room else f"More than {MAX_PER_HOUR} messages of this rule in an hour.",
         )
         for number, (key, one) in enumerate(found.items())
     ]
@@ -91,23 +82,13 @@ def _note_for(rule: NotificationRule, now: datetime) -> int:
     return len(rows)
 
 
-def due(now: datetime) -> QuerySet[Delivery]:
-    """Messages to try now, new ones first: those of a receiver that fails must not hold up others."""
-    rows = Delivery.objects.filter(status=DeliveryStatus.WAITING, next_at__lte=now, rule__is_on=True)
-    return rows.order_by("num_tries", "pk")
-
-
-def claim_next(without_rules: Collection[int] = ()) -> Delivery | None:
+def claim_next(without_rules: Collection[int]) -> Delivery | None:
     """Take the next message, for this process alone; None when none is due."""
-    while True:
-        now = timezone.now()
-        row = due(now).exclude(rule__in=without_rules).select_related("rule__team", "experiment").first()
-        if row is None:
-            return None
-        mine = Delivery.objects.filter(pk=row.pk, status=DeliveryStatus.WAITING, next_at=row.next_at)
-        if mine.update(num_tries=F("num_tries") + 1, next_at=now + CLAIMED_FOR, tried_at=now):
-            row.num_tries += 1
-            return row
+    due = Delivery.claimable().exclude(rule__in=without_rules).values_list("pk", flat=True)
+    while (pk := due.first()) is not None:
+        if (delivery := Delivery.take(pk)) is not None:
+            return delivery
+    return None
 
 
 def lose_delivery(pk: int, end: BadEnd) -> None:
@@ -115,15 +96,14 @@ def lose_delivery(pk: int, end: BadEnd) -> None:
 
     `pk` is what it was started for; it sends the others, too.
     """
-    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING)
-    in_hand = waiting.filter(num_tries__gt=0, next_at=F("tried_at") + CLAIMED_FOR)
-    for delivery in in_hand or waiting.filter(pk=pk):
+    in_hand = Delivery.objects.filter(status=DeliveryStatus.SENDING)
+    for delivery in in_hand or Delivery.objects.filter(pk=pk, status=DeliveryStatus.WAITING):
         record_failure(delivery, end.why, is_permanent=not end.may_pass)
 
 
 def record_delivered(delivery: Delivery) -> None:
     """The receiver has it."""
-    _move(delivery, DeliveryStatus.DELIVERED, problem="")
+    delivery.end(DeliveryStatus.DELIVERED)
 
 
 def record_failure(
@@ -131,27 +111,19 @@ def record_failure(
 ) -> None:
     """A try failed: another one follows later, or none."""
     if is_permanent or delivery.num_tries > len(PAUSES):
-        _move(delivery, DeliveryStatus.FAILED, problem=problem[:300])
+        delivery.fail(problem[:300])
         return
     pause = max(PAUSES[max(0, delivery.num_tries - 1)], timedelta(seconds=min(retry_after_s, 7200.0)))
-    with transaction.atomic():
-        waiting = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.WAITING)
-        waiting.update(problem=problem[:300], next_at=timezone.now() + pause)
-        tell_pages(delivery.team_id)
+    next_at = timezone.now() + pause
+    delivery.move(DeliveryStatus.WAITING, message=problem[:300], next_at=next_at, heartbeat_at=None)
 
 
 def try_again(delivery: Delivery) -> bool:
     """A person asks for it; False for one that is waiting or delivered."""
-    return _move(delivery, DeliveryStatus.WAITING, num_tries=0, next_at=timezone.now())
-
-
-@transaction.atomic
-def _move(delivery: Delivery, to: DeliveryStatus, **values: object) -> bool:
-    allowed = sources_of(to, DELIVERY_TRANSITIONS)
-    moved = Delivery.objects.filter(pk=delivery.pk, status__in=allowed).update(status=to, **values)
-    if moved:
-        tell_pages(delivery.team_id)
-    return bool(moved)
+    has_ended = delivery.status in (DeliveryStatus.FAILED, DeliveryStatus.DROPPED)
+    return has_ended and delivery.move(
+        DeliveryStatus.WAITING, num_tries=0, num_lost=0, next_at=timezone.now(), ended_at=None
+    )
 
 
 def tell_pages(team_id: int) -> None:

@@ -1,8 +1,9 @@
-"""One try at one message."""
+"""Sends what is due, one try at each message."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from webapp.notifications import outbox
 from webapp.notifications.channels import SENDERS
@@ -27,3 +28,14 @@ def send(delivery: Delivery) -> bool:
         return False
     outbox.record_delivered(delivery)
     return True
+
+
+def send_due(first: Delivery) -> Iterator[object]:
+    """Send it and every other message that is due; those of a rule that fails wait for the next process."""
+    failing: set[int] = set()
+    delivery: Delivery | None = first
+    while delivery is not None:
+        if not send(delivery):
+            failing.add(delivery.rule_id)
+        yield delivery
+        delivery = outbox.claim_next(without_rules=failing)

@@ -3,20 +3,27 @@ compare entries."""
 
 from django.apps import AppConfig
 
+MAX_IMPORT_MEMORY = 6 * 2**30
+"""A small file may unpack to any size; then it fails, and nothing else of the machine does."""
+
 
 class ReplayConfig(AppConfig):
     name = "webapp.replay"
 
     def ready(self) -> None:
         from webapp.accounts.models import Team
-        from webapp.dispatcher import child_work, chores
+        from webapp.dispatcher import chores, work_kinds
         from webapp.live.stream_access import register_owned
         from webapp.replay.curation.clusters import compare_waiting
-        from webapp.replay.imports.jobs import forget_old_imports, lose_import, next_import
+        from webapp.replay.imports.jobs import forget_old_imports
         from webapp.replay.models import ReplayImport
 
         register_owned("inbox", Team)
         register_owned("import", ReplayImport)
-        child_work.register(child_work.ChildWork("read_import", next_import, lose_import))
+        work_kinds.register(
+            work_kinds.WorkKind(
+                "import", ReplayImport, "webapp.replay.imports.run.read_file", max_memory=MAX_IMPORT_MEMORY
+            )
+        )
         chores.register(forget_old_imports)
         chores.register(compare_waiting)

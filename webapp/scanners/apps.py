@@ -7,10 +7,10 @@ class ScannersConfig(AppConfig):
     name = "webapp.scanners"
 
     def ready(self) -> None:
-        from webapp.dispatcher import child_work
+        from webapp.dispatcher.work_kinds import WorkKind, register
         from webapp.live.stream_access import register_owned
         from webapp.scanners.models import Scan
-        from webapp.scanners.scans import lose_scan, next_scan
+        from webapp.scanners.scans import next_scan
 
         register_owned("scan", Scan)
-        child_work.register(child_work.ChildWork("run_scan", next_scan, lose_scan))
+        register(WorkKind("scan", Scan, "webapp.scanners.run.read_transcripts_of", find_next=next_scan))

@@ -1,11 +1,15 @@
 """Scanners, scans and what they found. Scores stand in trajectories; nothing here changes them."""
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.accounts.team_versions import TeamVersion
-from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField
+from webapp.lib.long_work import LongWork
+from webapp.live.event_publishing import publish
 from webapp.trajectories.models import Trajectory
 
 
@@ -45,7 +49,7 @@ SCAN_TRANSITIONS: dict[ScanStatus, set[ScanStatus]] = {
 """SCANNING -> SCANNING: another process goes on after one that died."""
 
 
-class Scan(models.Model):
+class Scan(LongWork):
     """A scanner over a slice of trajectories; a live one goes on with what ends later."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="scans")
@@ -56,12 +60,6 @@ class Scan(models.Model):
     max_read = models.IntegerField()
     """Trajectories, and so calls of a model, that were agreed to."""
     status = models.CharField(max_length=9, choices=S, default=S.QUEUED, db_index=True)
-    claim = models.IntegerField(default=0)
-    """Raised by every process that takes it: only the last one may write."""
-    num_lost = models.IntegerField(default=0)
-    """Processes that died with it."""
-    heartbeat_at = models.DateTimeField(null=True)
-    """null = no process holds it."""
     looked_at = models.DateTimeField(null=True)
     """When a live one last looked for trajectories that have ended."""
     num_expected = models.IntegerField(default=0)
@@ -74,10 +72,12 @@ class Scan(models.Model):
     """As the model's server counted them."""
     cost = models.FloatField(default=0.0)
     """By the prices of the definition."""
-    message = ReportedTextField(blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    created_at = models.DateTimeField(auto_now_add=True)
-    ended_at = models.DateTimeField(null=True)
+
+    TRANSITIONS = SCAN_TRANSITIONS
+    BEGINS = {S.QUEUED: S.SCANNING, S.WATCHING: S.SCANNING}
+    SILENT_AFTER = timedelta(seconds=600)
+    """A batch of slow calls, each tried four times, takes minutes."""
 
     class Meta:
         ordering = ["-id"]
@@ -85,6 +85,9 @@ class Scan(models.Model):
 
     def __str__(self) -> str:
         return f"scan {self.pk}"
+
+    def publish(self) -> None:
+        publish(f"scan.{self.pk}", "scan.changed", {"status": self.status, "num_read": self.num_read})
 
     @property
     def percent(self) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused
+from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
 from webapp.scanners import scans
 from webapp.scanners.definitions import Definition, ModelQuestion, check_allowed, read_definition
@@ -18,30 +18,22 @@ from webapp.scanners.patterns import find
 from webapp.scanners.shipped_rules import Hit
 from webapp.scanners.transcripts import Paid, read_transcripts
 
-log = logging.getLogger(__name__)
 BATCH = 100
 MODEL_BATCH = 8
 """Also the calls that run at once: what is asked when a process dies is asked again."""
 Ask = Callable[[list[Paid]], list[Answer]]
 
 
-def run_scan(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None:
-    """Take it and read until nothing is left, a cancellation, or `is_stopping`."""
-    scan = scans.claim_scan(pk)
-    if scan is None:
-        return
+def read_transcripts_of(scan: Scan) -> Iterator[object]:
+    """Read until nothing is left; yields after each batch. Raises WorkRefused."""
+    definition = read_definition(scan.scanner.definition)
+    size = MODEL_BATCH if isinstance(definition, ModelQuestion) else BATCH
     try:
-        definition = read_definition(scan.scanner.definition)
         check_allowed(definition, scan.team)
         with asking(definition) as ask:
-            for _ in read_batches(scan, ask, MODEL_BATCH if isinstance(definition, ModelQuestion) else BATCH):
-                if is_stopping():
-                    scans.release_scan(scan=scan)
-                    return
-    except (ModelRefused, BadValue) as error:
-        scans.fail_scan(scan=scan, message=str(error))
-    except scans.TakenAway:
-        log.info("%s was cancelled, or another process has it", scan)
+            yield from read_batches(scan, ask, size)
+    except (ModelRefused, BadValue) as refused:
+        raise WorkRefused(str(refused)) from refused
 
 
 @contextmanager

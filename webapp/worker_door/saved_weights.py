@@ -141,7 +141,7 @@ def finish_export(export_id: OwnExport, size_bytes: int) -> None:
 @gpu_host.request
 def fail_export(export_id: OwnExport, message: str) -> None:
     """It could not be written; `message` says what to do."""
-    exports.fail_export(export=_export(export_id), message=message)
+    _export(export_id).fail(message)
 
 
 @gpu_host.request

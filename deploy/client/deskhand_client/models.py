@@ -337,7 +337,7 @@ class CoverageRow(TypedDict):
     total: int
 
 
-DeliveryStatus = Literal["waiting", "delivered", "failed", "dropped"]
+DeliveryStatus = Literal["waiting", "sending", "delivered", "failed", "dropped"]
 
 
 class DesktopOut(TypedDict):

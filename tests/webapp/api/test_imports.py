@@ -8,8 +8,8 @@ from testing.factories import make_task, make_team, make_user
 from tests.webapp.replay.test_transfer import line
 from webapp.accounts.models import Role
 from webapp.accounts.services.tokens import create_token
+from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.imports import run
-from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,7 +53,7 @@ def test_a_script_sends_reads_the_check_and_starts(api: Client, monkeypatch: pyt
     early = api.post(f"{one}/start", content_type="application/json")
     assert (early.status_code, early.json()["error"]["code"]) == (409, "conflict")
 
-    run_import(sent.json()["id"])
+    kinds["import"].run(sent.json()["id"])
     found = api.get(one).json()
     assert (found["status"], found["num_new"], found["percent"]) == ("checked", 1, 100.0)
     assert found["problems"] == [
@@ -62,7 +62,7 @@ def test_a_script_sends_reads_the_check_and_starts(api: Client, monkeypatch: pyt
     assert (found["file_name"], found["keep_labels"]) == ("own.jsonl", True)
 
     assert api.post(f"{one}/start", content_type="application/json").json()["status"] == "approved"
-    run_import(sent.json()["id"])
+    kinds["import"].run(sent.json()["id"])
     report = api.get(one).json()
     assert (report["status"], report["num_stored"]) == ("finished", 1)
     assert ReplayEntry.objects.count() == 1

@@ -14,8 +14,10 @@ from testing.openai_server import KEY, openai_server
 from training.contracts.secret_grants import add_grant
 from webapp.accounts.models import Role
 from webapp.attacks.model_attacker import MAX_ACTIONS, read_scripts
-from webapp.attacks.model_attacks import LOST_AFTER, ask_for_attacks, next_model_attack, run_model_attack
+from webapp.attacks.model_attacks import ask_for_attacks
 from webapp.attacks.models import ModelAttack, ScriptedRun
+from webapp.dispatcher.work_kinds import kinds
+from webapp.lib.long_work import SILENT
 from webapp.lib.request_values import BadValue
 from webapp.trajectories.models import Trajectory
 
@@ -53,8 +55,8 @@ def asked(user, task, url: str, model: str) -> ModelAttack:
     chat = {"url": url, "model": model, "secret": "model-key"}
     team = user.memberships.get().team
     row = ask_for_attacks(task=task, team_id=team.pk, user=user, chat=chat)
-    assert next_model_attack() == row.pk
-    call_command("run_model_attack", str(row.pk))
+    assert kinds["model attack"].next_waiting() == row.pk
+    call_command("run_work", "model attack", str(row.pk))
     row.refresh_from_db()
     return row
 
@@ -101,11 +103,13 @@ def test_it_is_asked_from_the_page_and_once_at_a_time(client, world):
     assert 'data-running="1"' in again
     refused = client.post(path, form | {"url": "http://192.0.2.1/v1"}, follow=True).content.decode()
     assert "Nothing was queued" in refused
-    ModelAttack.objects.update(status="asking", asked_at="2026-01-01T00:00:00Z")
-    assert next_model_attack() is None, f"lost after {LOST_AFTER}"
-    assert "died; ask again" in ModelAttack.objects.get().message
-    run_model_attack(ModelAttack.objects.get().pk)
-    assert ModelAttack.objects.get().status == "failed", "a failed one is not asked again"
+    ModelAttack.objects.update(status="asking", heartbeat_at="2026-01-01T00:00:00Z")
+    row = ModelAttack.objects.get()
+    assert kinds["model attack"].next_waiting() == row.pk
+    kinds["model attack"].run(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.message) == ("failed", f"{SILENT} Ask again."), "asking twice would cost twice"
+    assert kinds["model attack"].next_waiting() is None
 
 
 def test_a_secret_goes_only_where_it_was_granted(world):

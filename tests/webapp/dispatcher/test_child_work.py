@@ -13,15 +13,16 @@ from testing.replay_imports import check_lines
 from webapp.accounts.models import Role
 from webapp.attacks.models import ModelAttack
 from webapp.dispatcher import child_work
-from webapp.dispatcher.child_command import TRY_AGAIN
-from webapp.dispatcher.child_work import BadEnd, Children
+from webapp.dispatcher.child_work import TRY_AGAIN, Children
+from webapp.dispatcher.work_kinds import WorkKind, kinds
+from webapp.experiments.models import CheckpointExport
+from webapp.lib.long_work import MAX_LOST, BadEnd
 from webapp.notifications import outbox
 from webapp.notifications.models import Delivery, NotificationRule
-from webapp.replay.imports import jobs
 from webapp.replay.models import ReplayImport
 from webapp.scanners.library import get_known
 from webapp.scanners.models import Scan
-from webapp.scanners.scans import MAX_LOST, next_scan, start_scan
+from webapp.scanners.scans import next_scan, start_scan
 from webapp.trajectories.models import TurnRecord
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,11 +52,11 @@ def children(child_environment, monkeypatch):
 
 def until_it_ends(children: Children, *, kills: bool = False) -> None:
     """The process that was started last is gone and its end is known."""
-    child = children._running["run_scan"]
+    child = children._running["scan"]
     if kills:
         child.process.kill()
     child.process.wait(120)
-    children._is_busy(next(kind for kind in child_work._kinds if kind.command == "run_scan"))
+    children._is_busy(kinds["scan"])
 
 
 def test_a_scan_whose_process_dies_of_an_exception_says_which_and_ends(client, scan, children, capfd):
@@ -96,20 +97,20 @@ def test_a_database_that_is_away_is_no_end(monkeypatch):
     from django.core.management import call_command
     from django.core.management.base import CommandError
 
-    def is_locked(pk, is_stopping):
+    def is_locked(kind, pk, is_stopping):
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("webapp.scanners.management.commands.run_scan.run_scan", is_locked)
+    monkeypatch.setattr(WorkKind, "run", is_locked)
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(CommandError, match="database is locked") as error:
-        call_command("run_scan", "1")
+        call_command("run_work", "scan", "1")
     assert error.value.returncode == TRY_AGAIN
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
 def test_a_scan_that_goes_on_elsewhere_says_so_and_is_free_at_once(scan):
     Scan.objects.update(status="scanning", claim=1, heartbeat_at=timezone.now())
-    ended = kind_of("run_scan").ended_badly
+    ended = kinds["scan"].ended_badly
     assert next_scan() is None
     ended(scan.pk, KILLED)
     scan.refresh_from_db()
@@ -120,22 +121,18 @@ def test_a_scan_that_goes_on_elsewhere_says_so_and_is_free_at_once(scan):
     assert (scan.status, scan.message) == ("failed", f"{ERROR.why} 2 processes died.")
 
 
-def kind_of(command: str) -> child_work.ChildWork:
-    return next(kind for kind in child_work._kinds if kind.command == command)
-
-
 def test_an_import_ends_with_the_error_or_goes_on_until_too_many_died():
     task = make_task()
     user = make_user(Role.ANNOTATOR)
     team = user.memberships.get().team
-    ended = kind_of("read_import").ended_badly
+    ended = kinds["import"].ended_badly
     job = check_lines(lines=["{"], team=team, task_set=task.task_set, user=user)
     ReplayImport.objects.update(status="checking", ended_at=None, heartbeat_at=timezone.now())
-    for number in range(1, jobs.MAX_LOST):
+    for number in range(1, MAX_LOST):
         ended(job.pk, KILLED)
         job.refresh_from_db()
         assert (job.status, job.num_lost) == ("checking", number)
-        assert jobs.next_import() == job.pk
+        assert ReplayImport.next_waiting() == job.pk
     ended(job.pk, KILLED)
     job.refresh_from_db()
     assert job.status == "failed"
@@ -162,10 +159,11 @@ def test_an_import_ends_with_the_error_or_goes_on_until_too_many_died():
 )
 def test_a_model_attack_is_never_asked_twice(status, end, becomes):
     row = ModelAttack.objects.create(team=make_team(), task=make_task(), chat={}, status=status)
-    kind_of("run_model_attack").ended_badly(row.pk, end)
+    kinds["model attack"].ended_badly(row.pk, end)
     row.refresh_from_db()
     assert row.status == becomes
-    assert row.message == (f"{end.why} Ask again." if becomes == "failed" else "")
+    said = {"failed": f"{end.why} Ask again.", "queued": f"{end.why} Another one goes on.", "finished": ""}
+    assert row.message == said[becomes]
 
 
 def test_the_message_that_was_in_hand_is_given_up_and_others_go_on():
@@ -175,18 +173,18 @@ def test_the_message_that_was_in_hand_is_given_up_and_others_go_on():
         Delivery.objects.create(team=team, rule=rule, kind="test", key=key, title=key, path="/")
         for key in ("a", "b")
     )
-    claimed = outbox.claim_next()
+    claimed = outbox.claim_next(())
     assert claimed.pk == first.pk
-    ended = kind_of("deliver_notifications").ended_badly
+    ended = kinds["notification"].ended_badly
     ended(second.pk, ERROR)
     first.refresh_from_db()
     second.refresh_from_db()
-    assert (first.status, first.problem) == ("failed", ERROR.why)
-    assert (second.status, second.problem) == ("waiting", "")
-    outbox.claim_next()
+    assert (first.status, first.message) == ("failed", ERROR.why)
+    assert (second.status, second.message) == ("waiting", "")
+    outbox.claim_next(())
     ended(first.pk, KILLED)
     second.refresh_from_db()
-    assert (second.status, second.problem) == ("waiting", KILLED.why)
+    assert (second.status, second.message) == ("waiting", KILLED.why)
     assert second.next_at > timezone.now() + timedelta(seconds=5), "it is tried again later"
 
 
@@ -228,6 +226,11 @@ def test_the_reason_is_the_exception_and_not_the_end_of_its_message(said, reason
     assert child_work.reason_in(said) == reason
 
 
-def test_every_kind_says_how_its_process_ended():
-    commands = {kind.command for kind in child_work._kinds}
-    assert commands == {"run_scan", "read_import", "run_model_attack", "deliver_notifications"}
+@pytest.mark.parametrize("rows", [*(kind.rows for kind in kinds.values()), CheckpointExport])
+def test_every_status_of_a_kind_has_its_row_and_every_work_an_end(rows):
+    statuses = {value for value, _ in rows._meta.get_field("status").choices}
+    assert set(rows.TRANSITIONS) == statuses
+    for begins, works in rows.BEGINS.items():
+        assert works in rows.TRANSITIONS[begins]
+        assert "failed" in rows.TRANSITIONS[works]
+        assert rows.AFTER_LOSS.get(works, works) in {works, *rows.TRANSITIONS[works]}

@@ -79,7 +79,8 @@ def fail_one(admin, name: str = "grip <two> & more|x"):
 def deliver() -> None:
     """What the dispatcher does, in this process."""
     outbox.note_news()
-    call_command("deliver_notifications", "0")
+    if (pk := Delivery.next_waiting()) is not None:
+        call_command("run_work", "notification", str(pk))
 
 
 def due_now(delivery: Delivery) -> timedelta:
@@ -115,7 +116,7 @@ def test_a_webhook_is_told_once_and_can_check_who_told_it(admin, receiver, setti
     assert (answer["content-type"], strip.height, strip.width > 4 * strip.height) == ("image/jpeg", 180, True)
     assert Client().get(path.replace("/pictures/", "/pictures/1")).status_code == 404
     delivery = Delivery.objects.get()
-    assert (delivery.status, delivery.num_tries, delivery.problem) == ("delivered", 1, "")
+    assert (delivery.status, delivery.num_tries, delivery.message) == ("delivered", 1, "")
 
 
 def test_a_receiver_that_fails_is_tried_again_later_and_then_given_up(admin, receiver):
@@ -126,7 +127,7 @@ def test_a_receiver_that_fails_is_tried_again_later_and_then_given_up(admin, rec
     deliver()
     delivery = rule.deliveries.get()
     pauses = [due_now(delivery)]
-    assert delivery.problem == "the receiver answered 500"
+    assert delivery.message == "the receiver answered 500"
     assert other.deliveries.get().status == "delivered"  # which nothing held up
     for _ in range(4):
         deliver()
@@ -154,13 +155,13 @@ def test_a_receiver_that_trickles_or_sends_elsewhere_gets_nowhere(admin, receive
     fail_one(admin)
     deliver()
     delivery = rule.deliveries.get()
-    assert delivery.problem == "no answer within 0 s"
+    assert delivery.message == "no answer within 0 s"
     receiver.trickles = False
     receiver.answers.append((302, {"location": f"{receiver.url}/elsewhere"}))
     due_now(delivery)
     deliver()
     delivery.refresh_from_db()
-    assert delivery.problem == "the receiver answered 302"
+    assert delivery.message == "the receiver answered 302"
     assert [got.path for got in receiver.received] == ["/", "/"]
 
 
@@ -191,7 +192,7 @@ def test_addresses_and_secrets_are_judged_when_a_rule_is_set_and_when_it_tells(a
     deliver()
     assert receiver.received == []
     assert {rule.deliveries.get().status for rule in (by_name, known)} == {DeliveryStatus.FAILED}
-    assert known.deliveries.get().problem == "this installation no longer allows the rule's target"
+    assert known.deliveries.get().message == "this installation no longer allows the rule's target"
 
 
 def test_a_name_is_looked_up_when_it_is_told_and_its_address_judged_then(
@@ -205,7 +206,7 @@ def test_a_name_is_looked_up_when_it_is_told_and_its_address_judged_then(
     deliver()
     delivery = rule.deliveries.get()
     assert delivery.status == "failed"
-    assert delivery.problem.startswith("hooks.example is 127.0.0.1, no public address")
+    assert delivery.message.startswith("hooks.example is 127.0.0.1, no public address")
     assert receiver.received == []
 
 
@@ -251,7 +252,7 @@ def test_what_cannot_be_the_name_of_a_host_is_given_up_at_once(admin):
     fail_one(admin)
     deliver()
     delivery = rule.deliveries.get()
-    assert (delivery.status, "cannot be the name of a host" in delivery.problem) == ("failed", True)
+    assert (delivery.status, "cannot be the name of a host" in delivery.message) == ("failed", True)
 
 
 def test_mail_arrives_with_its_pictures(admin, settings):
@@ -272,7 +273,7 @@ def test_mail_arrives_with_its_pictures(admin, settings):
         deliver()
     finally:
         mailbox.stop()
-    assert rule.deliveries.get().status == "delivered", rule.deliveries.get().problem
+    assert rule.deliveries.get().status == "delivered", rule.deliveries.get().message
     (letter,) = letters
     assert letter.rcpt_tos == ["a@example.org", "b@example.org"]
     mail = email.message_from_bytes(letter.content, policy=email.policy.default)
@@ -285,7 +286,7 @@ def test_mail_arrives_with_its_pictures(admin, settings):
 
     due_now(rules.send_test(rule=rule, by=admin))  # the mailbox is gone
     deliver()
-    assert rule.deliveries.latest("pk").problem == "the mail server did not take it (ConnectionRefusedError)"
+    assert rule.deliveries.latest("pk").message == "the mail server did not take it (ConnectionRefusedError)"
 
 
 def test_a_mail_server_is_named_or_refused():

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from testing.atif_rules import broken_rules
 from testing.factories import make_replay_entry, make_task, make_team, make_user
 from testing.first_desk_screens import menu_screen
+from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.atif.archive import archive_pieces
 from webapp.replay.atif.read import line_of_document
 from webapp.replay.atif.write import document_of
 from webapp.replay.imports.jobs import approve_import, request_import
-from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import export_line
 
@@ -92,10 +92,10 @@ def import_zip(body: bytes, task, *, takes_unknown: bool = False):
         team=team, user=user, task_set=task.task_set, upload=SimpleUploadedFile("atif.zip", body),
         keep_labels=True, takes_unknown=takes_unknown,
     )  # fmt: skip
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     if approve_import(job=job, user=user):
-        run_import(job.pk)
+        kinds["import"].run(job.pk)
     entries = list(ReplayEntry.objects.filter(team=team).order_by("pk"))
     return entries, [problem for _, problem in job.problems] or ([job.message] if not entries else [])
 

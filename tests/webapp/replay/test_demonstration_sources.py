@@ -11,11 +11,11 @@ from PIL import Image
 
 from testing.factories import make_team, make_user
 from webapp.accounts.models import Role
+from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskSet, TaskStatus
 from webapp.replay.demonstration_sources.convert import convert
 from webapp.replay.demonstration_sources.mapping import SHIPPED, MappingError, read_mapping
 from webapp.replay.imports.jobs import approve_import, request_import
-from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry
 
 SIZE = (1000, 500)
@@ -95,11 +95,11 @@ def imported(folder: Path, mapping: str, tmp_path: Path) -> ReplayEntry:
         upload=SimpleUploadedFile("lines.jsonl", out.read_bytes()),
         takes_unknown=True,
     )
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert job.problems == []
     assert approve_import(job=job, user=user)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     return ReplayEntry.objects.get(team=team)
 
 

@@ -18,10 +18,12 @@ from testing.replay_imports import check_lines
 from tests.webapp.replay.test_transfer import line
 from webapp.accounts.models import AuditAction, AuditEntry, Role, Team
 from webapp.dispatcher.child_work import Children
+from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord
-from webapp.replay.imports import file_rows, jobs, run
+from webapp.lib.long_work import MAX_LOST, SILENT
+from webapp.replay.imports import file_rows, jobs
 from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.replay.models import IMPORT_TRANSITIONS, ImportStatus, ReplayEntry, ReplayImport
+from webapp.replay.models import ImportStatus, ReplayEntry, ReplayImport
 from webapp.replay.slime_export import export_line
 from webapp.trajectories.models import Frame
 
@@ -61,13 +63,6 @@ def entries(job: ReplayImport) -> int:
     return ReplayEntry.objects.filter(team=job.team).count()
 
 
-def test_every_status_has_its_row() -> None:
-    assert set(IMPORT_TRANSITIONS) == set(ImportStatus)
-    assert {status for status, to in IMPORT_TRANSITIONS.items() if not to} == {
-        status for status in ImportStatus if status.is_final()
-    }
-
-
 def test_a_check_stores_nothing_and_tells_new_known_and_bad(task: TaskRecord) -> None:
     own = recorded(make_team())
     task = own.trajectory.task
@@ -82,7 +77,7 @@ def test_a_check_stores_nothing_and_tells_new_known_and_bad(task: TaskRecord) ->
     assert (ReplayEntry.objects.count(), Frame.objects.count()) == (1, num_frames)
     path = job.path
     start(job)
-    run.run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.status, job.num_stored, job.message, job.path) == ("finished", 2, "", "")
     assert not default_storage.exists(path)
@@ -121,12 +116,12 @@ def test_nothing_of_it_comes_after_a_cancellation(task: TaskRecord, monkeypatch:
     def cancel_after_the_first_batch() -> bool:
         if next(steps, None) is None:
             return False
-        return not jobs.cancel_import(job=job)
+        return not job.cancel()
 
-    run.run_import(job.pk, cancel_after_the_first_batch)
+    kinds["import"].run(job.pk, cancel_after_the_first_batch)
     job.refresh_from_db()
     assert (job.status, job.num_stored, entries(job)) == ("cancelled", 2, 2)
-    assert not jobs.cancel_import(job=job)
+    assert not job.cancel()
 
 
 def test_a_process_that_was_taken_for_dead_stores_nothing_more(
@@ -138,10 +133,10 @@ def test_a_process_that_was_taken_for_dead_stores_nothing_more(
 
     def another_takes_it() -> bool:
         ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
-        run.run_import(job.pk)
+        kinds["import"].run(job.pk)
         return False
 
-    run.run_import(job.pk, another_takes_it)
+    kinds["import"].run(job.pk, another_takes_it)
     job.refresh_from_db()
     assert (job.status, job.num_stored, entries(job), job.num_lost) == ("finished", 6, 6, 1)
 
@@ -152,10 +147,10 @@ def test_a_stopped_process_leaves_the_rest_to_the_next_one(
     monkeypatch.setattr(file_rows, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
-    run.run_import(job.pk, lambda: True)
+    kinds["import"].run(job.pk, lambda: True)
     assert entries(job) == 2
-    assert jobs.next_import() == job.pk
-    run.run_import(job.pk)
+    assert ReplayImport.next_waiting() == job.pk
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.status, job.num_stored, entries(job), job.num_lost) == ("finished", 6, 6, 0)
 
@@ -163,13 +158,13 @@ def test_a_stopped_process_leaves_the_rest_to_the_next_one(
 def test_a_file_that_kills_its_reader_is_given_up(task: TaskRecord) -> None:
     job = checked(task, lines_of(task, 1))
     start(job)
-    for _ in range(jobs.MAX_LOST + 1):
-        assert jobs.claim_import(job.pk)
+    for _ in range(MAX_LOST):
+        assert ReplayImport.take(job.pk)
         ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
-    assert jobs.claim_import(job.pk) is None
+    assert ReplayImport.take(job.pk) is None
     job.refresh_from_db()
     assert job.status == "failed"
-    assert "died 3 times near line 1" in job.message
+    assert job.message == f"{SILENT} 3 processes died near line 1; split the file."
 
 
 def test_a_killed_process_is_followed_by_one_that_stores_the_rest_once(
@@ -177,7 +172,7 @@ def test_a_killed_process_is_followed_by_one_that_stores_the_rest_once(
 ) -> None:
     job = checked(task, lines_of(task, 400))
     start(job)
-    command = [sys.executable, "manage.py", "read_import", str(job.pk)]
+    command = [sys.executable, "manage.py", "run_work", "import", str(job.pk)]
     process = subprocess.Popen(command, cwd=REPOSITORY, env=child_environment)
     deadline = time.monotonic() + 120
     while not (stored := entries(job)):
@@ -189,7 +184,7 @@ def test_a_killed_process_is_followed_by_one_that_stores_the_rest_once(
     job.refresh_from_db()
     assert job.status == "storing"
     assert 0 < job.num_stored == stored < 400
-    assert jobs.next_import() is None, "its heartbeat is fresh"
+    assert ReplayImport.next_waiting() is None, "its heartbeat is fresh"
     ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
     subprocess.run(command, cwd=REPOSITORY, env=child_environment, check=True)
     job.refresh_from_db()

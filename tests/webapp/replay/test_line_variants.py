@@ -21,12 +21,12 @@ from testing.factories import (
     make_user,
 )
 from testing.replay_imports import check_lines, import_lines
+from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.statements.json_keys import text_of
 from webapp.replay.exports import ChosenEntries, chosen_entries
 from webapp.replay.imports.jobs import approve_import, request_import
 from webapp.replay.imports.known_tasks import demonstrations_of
-from webapp.replay.imports.run import run_import
 from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import ReplayEntry
 from webapp.replay.parquet_export import SCHEMA, table_pieces
@@ -180,7 +180,7 @@ def test_good_lines_come_in_and_bad_ones_are_listed_with_their_number_and_reason
     assert [number for number, _ in job.problems] == [2, 3, 4]
     assert "holds no tool call" in job.problems[1][1]
     assert approve_import(job=job, user=user)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     assert ReplayEntry.objects.filter(team=team).count() == 1
 
 
@@ -241,11 +241,11 @@ def test_lines_are_counted_as_an_editor_counts_them(text, num_good, bad, chunk, 
     user = make_user(team=team)
     upload = SimpleUploadedFile("x.jsonl", text.encode())
     job = request_import(team=team, user=user, task_set=task.task_set, upload=upload)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.num_new, [number for number, _ in job.problems]) == (num_good, bad)
     assert approve_import(job=job, user=user)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.status, job.num_stored) == ("finished", num_good)
 
@@ -257,12 +257,12 @@ def test_unknown_tasks_come_in_as_demonstrations_only_when_asked():
     lines = [json.dumps({**line, "task_id": name}) for name in ("new-1", "new-1_chunk2", task.task_id)]
     upload = SimpleUploadedFile("x.jsonl", "\n".join(lines).encode())
     job = request_import(team=team, user=user, task_set=task.task_set, upload=upload, takes_unknown=True)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     name = demonstrations_of(team)
     assert not TaskRecord.objects.filter(task_set__name=name).exists()
     job.refresh_from_db()
     assert approve_import(job=job, user=user)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     made = TaskRecord.objects.get(task_set__name=name)
     assert made.task_set not in TaskSet.objects.of(make_team()), "another team's"
     assert (made.task_id, made.family, made.instruction) == ("new-1", "chrome", "Open the reports")
@@ -285,11 +285,11 @@ def import_table(body: bytes, team, task_set) -> list[ReplayEntry]:
     user = make_user(team=team)
     upload = SimpleUploadedFile("x.parquet", body)
     job = request_import(team=team, user=user, task_set=task_set, upload=upload)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.problems, job.message) == ([], "")
     assert approve_import(job=job, user=user)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     return list(ReplayEntry.objects.filter(team=team).order_by("pk"))
 
 
@@ -331,10 +331,10 @@ def test_a_table_is_read_on_from_the_row_that_was_stored_last():
     upload = SimpleUploadedFile("x.parquet", out.getvalue())
     job = request_import(team=team, user=user, task_set=task.task_set, upload=upload)
     stops = iter([False, True])
-    run_import(job.pk, lambda: next(stops))
+    kinds["import"].run(job.pk, lambda: next(stops))
     job.refresh_from_db()
     assert (job.done_lines, job.num_new) == (40, 40)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.status, job.num_new, job.num_bad) == ("checked", 70, 0)
 
@@ -344,7 +344,7 @@ def test_a_broken_table_fails_with_a_reason(body):
     task, team = make_task(), make_team()
     upload = SimpleUploadedFile("x.parquet", body)
     job = request_import(team=team, user=make_user(team=team), task_set=task.task_set, upload=upload)
-    run_import(job.pk)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert job.status == "failed"
     assert "no Parquet table" in job.message

@@ -57,5 +57,5 @@ def test_open_imports_of_a_team_are_few(web, monkeypatch):
     refused = send()
     assert refused.status_code == 400
     assert "import or cancel one of them" in refused.content.decode()
-    jobs.cancel_import(job=ReplayImport.objects.get())
+    ReplayImport.objects.get().cancel()
     assert send().status_code == 302

@@ -12,6 +12,7 @@ from testing.openai_server import KEY, openai_server
 from training.contracts.remote_addresses import read_networks
 from training.contracts.secret_grants import add_grant
 from webapp.accounts.models import Role, Team
+from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.chat import chat_server
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
 from webapp.lib.request_values import BadValue
@@ -20,7 +21,6 @@ from webapp.scanners.library import get_known, save_scanner
 from webapp.scanners.model_question import ask, read_answer
 from webapp.scanners.models import Finding, Scan
 from webapp.scanners.preview import preview
-from webapp.scanners.run import run_scan
 from webapp.scanners.scans import start_scan
 from webapp.scanners.transcripts import Transcript
 from webapp.trajectories.models import Trajectory
@@ -84,7 +84,7 @@ def scan(team: Team, known, user, slice_key: str, max_read: int = 100) -> Scan:
     found = start_scan(
         team=team, user=user, known=known, slice_key=slice_key, is_live=False, max_read=max_read
     )
-    run_scan(found.pk)
+    kinds["scan"].run(found.pk)
     found.refresh_from_db()
     return found
 

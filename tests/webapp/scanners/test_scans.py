@@ -17,8 +17,9 @@ from testing.factories import (
     make_user,
 )
 from webapp.accounts.models import Role
-from webapp.dispatcher import child_work
+from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import Experiment
+from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.lib.request_values import BadValue
 from webapp.replay.curation.rules import Rules, admit
 from webapp.replay.curation.sorting import Surroundings
@@ -27,9 +28,8 @@ from webapp.replay.reviews.agreement import cohens_kappa, kappa_interval
 from webapp.replay.turns.process_labels import mark_first_wrong, rate_turn
 from webapp.scanners.agreement import with_marks, with_verdicts
 from webapp.scanners.library import get_known, known_scanners, save_scanner
-from webapp.scanners.models import SCAN_TRANSITIONS, Finding, Scan, ScanStatus
-from webapp.scanners.run import run_scan
-from webapp.scanners.scans import MAX_LOST, cancel_scan, claim_scan, next_scan, start_scan
+from webapp.scanners.models import Finding, Scan
+from webapp.scanners.scans import cancel_scan, next_scan, start_scan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOOPS = "loops.v1"
@@ -63,17 +63,9 @@ def started(team, user, key=LOOPS, slice_key="buffer-all", *, is_live=False, max
 
 def scanned(team, user, **more) -> Scan:
     scan = started(team, user, **more)
-    run_scan(scan.pk)
+    kinds["scan"].run(scan.pk)
     scan.refresh_from_db()
     return scan
-
-
-def test_every_status_has_its_row():
-    assert set(SCAN_TRANSITIONS) == set(ScanStatus)
-    assert {status for status, to in SCAN_TRANSITIONS.items() if not to} == {
-        status for status in ScanStatus if status.is_final()
-    }
-    assert "run_scan" in {kind.command for kind in child_work._kinds}
 
 
 def test_a_live_scan_follows_its_experiment_to_its_end(team, user):
@@ -90,13 +82,13 @@ def test_a_live_scan_follows_its_experiment_to_its_end(team, user):
     assert next_scan() is None, "it looked a moment ago"
     Scan.objects.update(looked_at=long_ago)
     assert next_scan() == scan.pk
-    run_scan(scan.pk)
+    kinds["scan"].run(scan.pk)
     scan.refresh_from_db()
     assert (scan.status, scan.num_read, scan.num_found) == ("watching", 2, 1)
     Experiment.objects.update(status="finished", ended_at=timezone.now())
     Scan.objects.update(looked_at=long_ago)
     assert next_scan() == scan.pk
-    run_scan(scan.pk)
+    kinds["scan"].run(scan.pk)
     scan.refresh_from_db()
     assert scan.status == "finished"
     with pytest.raises(BadValue, match="choose an experiment to follow"):
@@ -127,24 +119,24 @@ def test_another_process_goes_on_where_one_died_and_the_late_one_stores_nothing(
     scan = started(team, user, slice_key=f"train-{experiment.pk}")
     monkeypatch.setattr("webapp.scanners.run.BATCH", 1)
     stops = iter([False, True])
-    run_scan(scan.pk, lambda: next(stops))
+    kinds["scan"].run(scan.pk, lambda: next(stops))
     assert Finding.objects.count() == 2
     assert next_scan() == scan.pk, "released at once"
-    late = claim_scan(scan.pk)
-    assert claim_scan(scan.pk) is None, "one process holds it"
+    late = Scan.take(scan.pk)
+    assert Scan.take(scan.pk) is None, "one process holds it"
     Scan.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
-    run_scan(scan.pk)
+    kinds["scan"].run(scan.pk)
     scan.refresh_from_db()
     assert (scan.status, scan.num_read, scan.num_lost) == ("finished", 3, 1)
     assert late.claim < scan.claim
 
     again = started(team, user, slice_key="buffer-all")
     Scan.objects.filter(pk=again.pk).update(
-        status="scanning", num_lost=MAX_LOST, heartbeat_at=timezone.now() - timedelta(hours=1)
+        status="scanning", num_lost=MAX_LOST - 1, heartbeat_at=timezone.now() - timedelta(hours=1)
     )
-    run_scan(again.pk)
+    kinds["scan"].run(again.pk)
     again.refresh_from_db()
-    assert (again.status, again.message) == ("failed", "The process that read it died 3 times.")
+    assert (again.status, again.message) == ("failed", f"{SILENT} 3 processes died.")
 
 
 def test_nothing_is_read_after_a_cancellation(team, user, monkeypatch):
@@ -155,7 +147,7 @@ def test_nothing_is_read_after_a_cancellation(team, user, monkeypatch):
     with pytest.raises(BadValue, match="is reading it already"):
         started(team, user, slice_key=f"train-{experiment.pk}")
     monkeypatch.setattr("webapp.scanners.run.BATCH", 1)
-    run_scan(scan.pk, lambda: not cancel_scan(scan=scan, user=scan.owner))
+    kinds["scan"].run(scan.pk, lambda: not cancel_scan(scan=scan, user=scan.owner))
     scan.refresh_from_db()
     assert (scan.status, scan.num_read, Finding.objects.count()) == ("cancelled", 1, 1)
     assert not cancel_scan(scan=scan, user=scan.owner)

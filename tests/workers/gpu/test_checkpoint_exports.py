@@ -1,18 +1,23 @@
 """Exports by the gpu worker: a real process, a real folder that transformers loads, clear ends."""
 
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from django.utils import timezone
 from transformers import AutoModelForImageTextToText
 
 from testing.factories import make_experiment, make_team
 from training.content.recipes.tiny.make_checkpoint import make_tiny
 from webapp.experiments.checkpoints import exports
-from webapp.experiments.models import CheckpointRecord, ExportStatus
+from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.live.models import Event
 from workers.gpu import checkpoint_exports
 
@@ -91,6 +96,40 @@ def test_a_checkpoint_that_is_not_complete_is_refused_in_words(
     export.refresh_from_db()
     assert export.status == ExportStatus.FAILED
     assert "not a complete checkpoint" in export.message
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_whose_process_is_killed_ends_and_says_so(
+    checkpoint: CheckpointRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            started.append(self)
+            self.kill()
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    export = exports.request_export(checkpoint=checkpoint, user=None)
+    run_next()
+    export.refresh_from_db()
+    assert started
+    assert export.status == ExportStatus.FAILED
+    assert export.message == "the export ended with code -9: it left no message"
+    assert export.ended_at
+
+
+def test_exports_of_a_worker_that_dies_again_and_again_end(checkpoint: CheckpointRecord) -> None:
+    export = exports.request_export(checkpoint=checkpoint, user=None)
+    for number in range(1, MAX_LOST + 1):
+        assert exports.claim_export(export=export, worker_name="gpu", host="h", folder=Path("/x"))
+        CheckpointExport.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+        assert exports.lose_stale_exports() == 1
+        export.refresh_from_db()
+        assert export.status == ("failed" if number == MAX_LOST else "queued")
+    assert export.message == f"{SILENT} 3 processes died."
+    assert exports.waiting_exports() == []
 
 
 def test_a_worker_that_cannot_see_the_folder_leaves_it_to_others(checkpoint: CheckpointRecord) -> None:

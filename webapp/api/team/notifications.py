@@ -71,7 +71,7 @@ class NotificationOut(Schema):
     experiment: int | None = Field(alias="experiment_id")
     status: DeliveryStatus
     num_tries: int
-    problem: str
+    problem: str = Field(alias="message")
     created_at: datetime
     next_at: datetime
     """Of a waiting one: not before."""

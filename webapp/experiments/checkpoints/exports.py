@@ -7,9 +7,9 @@ A gpu worker writes them in a process of its own, also while it trains; the file
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -18,16 +18,18 @@ from django.utils import timezone
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused, require_kept
-from webapp.experiments.lifecycle.status_changes import stream_of
-from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
-from webapp.lib.silence import silent_for
-from webapp.lib.transitions import sources_of
-from webapp.live.event_publishing import publish
+from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.lib.long_work import SILENT, BadEnd, TakenAway
 
 DTYPES = ("bfloat16", "float16", "float32")
-HEARTBEAT_TIMEOUT = timedelta(seconds=20)
 OTHERS_FIRST = timedelta(seconds=60)
 OPEN = [ExportStatus.QUEUED, ExportStatus.RUNNING, ExportStatus.FINISHED]
+
+REMOVED_BY_PEOPLE = {
+    ExportStatus.QUEUED: ExportStatus.REMOVED,
+    ExportStatus.FAILED: ExportStatus.REMOVED,
+    ExportStatus.FINISHED: ExportStatus.REMOVING,
+}
 
 
 @transaction.atomic
@@ -43,17 +45,15 @@ def request_export(
     require_kept(checkpoint)
     export = CheckpointExport.objects.create(checkpoint=checkpoint, owner=user, dtype=dtype)
     _record(AuditAction.EXPORTED, export, user)
-    _publish(export)
+    export.publish()
     return export
 
 
 @transaction.atomic
 def request_removal(*, export: CheckpointExport, user: User | None = None) -> bool:
     """Have its files deleted (a failed or waiting one only leaves the page); False when it is written now."""
-    unwritten = {ExportStatus.QUEUED, ExportStatus.FAILED}
-    removed = _change(export, ExportStatus.REMOVED, sources=unwritten) or _change(
-        export, ExportStatus.REMOVING
-    )
+    to = REMOVED_BY_PEOPLE.get(ExportStatus(export.status))
+    removed = to is not None and export.move(to)
     if removed:
         _record(AuditAction.EXPORT_REMOVED, export, user)
     return removed
@@ -88,43 +88,22 @@ def claim_export(*, export: CheckpointExport, worker_name: str, host: str, folde
     """It is to be written to a new folder below `folder`; False when another worker has it."""
     checkpoint = export.checkpoint
     name = f"experiment-{checkpoint.experiment_id}-step-{checkpoint.step}-{export.dtype}-{export.pk}"
-    return _change(
-        export,
-        ExportStatus.RUNNING,
-        heartbeat_at=timezone.now(),
-        worker_name=worker_name,
-        host=host,
-        path=str(folder / name),
-        done_bytes=0,
-    )
+    place = {"worker_name": worker_name, "host": host, "path": str(folder / name)}
+    if CheckpointExport.take(export.pk, done_bytes=0, **place) is None:
+        return False
+    export.refresh_from_db()
+    return True
 
 
 def report_export(*, export: CheckpointExport, done_bytes: int, total_bytes: int) -> None:
     """Heartbeat of a running export, with its progress."""
-    with transaction.atomic():
-        changed = CheckpointExport.objects.filter(pk=export.pk, done_bytes__lt=done_bytes).update(
-            done_bytes=done_bytes, total_bytes=total_bytes
-        )
-        CheckpointExport.objects.filter(pk=export.pk).update(heartbeat_at=timezone.now())
-        if changed:
-            _publish(export)
+    with suppress(TakenAway):
+        export.beat(done_bytes=max(done_bytes, export.done_bytes), total_bytes=total_bytes)
 
 
 def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
     """Its folder is complete."""
-    _change(
-        export,
-        ExportStatus.FINISHED,
-        ended_at=timezone.now(),
-        message="",
-        done_bytes=size_bytes,
-        total_bytes=size_bytes,
-    )
-
-
-def fail_export(*, export: CheckpointExport, message: str) -> None:
-    """It could not be written; `message` says what to do."""
-    _change(export, ExportStatus.FAILED, ended_at=timezone.now(), message=message[:2000])
+    export.end(ExportStatus.FINISHED, done_bytes=size_bytes, total_bytes=size_bytes)
 
 
 def uncopied_exports(*, host: str) -> list[CheckpointExport]:
@@ -144,31 +123,12 @@ def removable_exports(*, host: str) -> list[CheckpointExport]:
 
 def confirm_removal(*, export: CheckpointExport) -> None:
     """Its files are gone."""
-    _change(export, ExportStatus.REMOVED, ended_at=timezone.now())
+    export.move(ExportStatus.REMOVED, ended_at=timezone.now())
 
 
 def lose_stale_exports() -> int:
-    """Queue the exports of gpu workers that fell silent again; returns how many."""
-    stale = CheckpointExport.objects.filter(silent_for(HEARTBEAT_TIMEOUT), status=ExportStatus.RUNNING)
-    return sum(_change(export, ExportStatus.QUEUED, message="its gpu worker is gone") for export in stale)
-
-
-def _change(
-    export: CheckpointExport, to: ExportStatus, *, sources: set[ExportStatus] | None = None, **values: Any
-) -> bool:
-    """Move it along EXPORT_TRANSITIONS; False when its status has changed meanwhile."""
-    allowed = sources_of(to, EXPORT_TRANSITIONS)
-    if sources is not None:
-        allowed &= sources
-    with transaction.atomic():
-        rows = CheckpointExport.objects.filter(pk=export.pk, status__in=allowed)
-        moved = rows.update(status=to, **values)
-        if moved:
-            export.refresh_from_db()
-            _publish(export)
-    return bool(moved)
-
-
-def _publish(export: CheckpointExport) -> None:
-    payload = {"export": export.pk, "checkpoint": export.checkpoint_id, "status": export.status}
-    publish(stream_of(export.checkpoint.experiment_id), "checkpoint.exported", payload)
+    """Queue the exports of gpu workers that fell silent again, or end them; returns how many."""
+    stale = CheckpointExport.claimable().filter(status=ExportStatus.RUNNING)
+    for export in stale:
+        export.lose(BadEnd(SILENT, may_pass=True))
+    return len(stale)

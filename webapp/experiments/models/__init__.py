@@ -1,7 +1,6 @@
 """Task sets, the queue of experiments, and what their attempts measured."""
 
 from webapp.experiments.models.checkpoints import (
-    EXPORT_TRANSITIONS,
     CheckpointExport,
     CheckpointRecord,
     ExportStatus,
@@ -44,7 +43,6 @@ from webapp.experiments.models.tasks import TaskRecord, TaskSet, TaskStatus
 __all__ = [
     "ACTIVE_STATUSES",
     "EXPERIMENT_TRANSITIONS",
-    "EXPORT_TRANSITIONS",
     "FINAL_STATUSES",
     "ALARM_TRANSITIONS",
     "ARM_TRANSITIONS",

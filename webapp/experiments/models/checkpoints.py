@@ -1,10 +1,13 @@
 """Saved checkpoints and what people asked of them."""
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 
 from webapp.experiments.models.experiments import Experiment
-from webapp.lib.columns.stored_fields import ReportedTextField
+from webapp.lib.long_work import LongWork
+from webapp.live.event_publishing import publish
 
 
 class CheckpointRecord(models.Model):
@@ -62,7 +65,7 @@ EXPORT_TRANSITIONS: dict[ExportStatus, set[ExportStatus]] = {
 """RUNNING -> QUEUED is a lost gpu worker."""
 
 
-class CheckpointExport(models.Model):
+class CheckpointExport(LongWork):
     """A checkpoint as a plain transformers folder, written by a gpu worker beside what it trains."""
 
     checkpoint = models.ForeignKey(CheckpointRecord, on_delete=models.CASCADE, related_name="exports")
@@ -76,19 +79,23 @@ class CheckpointExport(models.Model):
     done_bytes = models.BigIntegerField(default=0)
     total_bytes = models.BigIntegerField(default=0)
     """Of all files; 0 until the export has read the checkpoint's sizes."""
-    message = ReportedTextField(blank=True)
-    """Why it failed and what to do."""
-    heartbeat_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    ended_at = models.DateTimeField(null=True)
     copy_sha256 = models.CharField(max_length=64, blank=True)
     """As a checkpoint's."""
+
+    TRANSITIONS = EXPORT_TRANSITIONS
+    BEGINS = {S.QUEUED: S.RUNNING}
+    AFTER_LOSS = {S.RUNNING: S.QUEUED}
+    SILENT_AFTER = timedelta(seconds=20)
 
     class Meta:
         ordering = ["-id"]
 
     def __str__(self) -> str:
         return f"export {self.pk} of {self.checkpoint}"
+
+    def publish(self) -> None:
+        payload = {"export": self.pk, "checkpoint": self.checkpoint_id, "status": self.status}
+        publish(f"experiment.{self.checkpoint.experiment_id}", "checkpoint.exported", payload)
 
     @property
     def copy_prefix(self) -> str:

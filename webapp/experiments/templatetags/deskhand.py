@@ -77,6 +77,7 @@ TONES = {
     "checked": "info",
     "approved": "info",
     "waiting": "info",
+    "sending": "active",
     "delivered": "good",
     "dropped": "warning",
     "storing": "active",

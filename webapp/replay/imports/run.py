@@ -6,12 +6,13 @@ after a process died the next one goes on behind the last batch, and nothing com
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db import transaction
 
+from webapp.dispatcher.work_kinds import kinds
+from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
 from webapp.replay.imports import jobs
 from webapp.replay.imports.content_keys import key_of_record, known_keys
@@ -23,7 +24,6 @@ from webapp.replay.imports.read_record import Record, read_record
 from webapp.replay.imports.store_record import store_record
 from webapp.replay.models import ImportStatus, ReplayImport
 
-log = logging.getLogger(__name__)
 MAX_LISTED = 100
 """Of known lines; all are counted."""
 MAX_BAD = 1000
@@ -58,34 +58,24 @@ AT_ONCE_BYTES = 32_000
 def run_small_import(job: ReplayImport) -> None:
     """Do at once what was asked of a small file; a larger one, and what unpacks, waits for the dispatcher."""
     if job.size_bytes <= AT_ONCE_BYTES and is_of_lines(job):
-        run_import(job.pk)
+        kinds["import"].run(job.pk)
         job.refresh_from_db()
 
 
-def run_import(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None:
-    """Take it and read its file until the end, a cancellation, or `is_stopping`."""
-    job = jobs.claim_import(pk)
-    if job is None:
-        return
+def read_file(job: ReplayImport) -> Iterator[object]:
+    """Read it until the end; yields after each batch. Raises WorkRefused."""
     if job.task_set is None or job.owner is None:
         what = "task set" if job.task_set is None else "account of its owner"
-        jobs.fail_import(job=job, message=f"The {what} is gone; upload the file again.")
-        return
+        raise WorkRefused(f"The {what} is gone; upload the file again.")
     is_check = job.status == ImportStatus.CHECKING
     tasks = KnownTasks.of(job.team, job.task_set, takes_unknown=job.takes_unknown)
     reader = Reader(job, tasks, keep_images=not is_check)
     try:
-        steps = check_file(reader) if is_check else store_file(reader)
-        for _ in steps:
-            if is_stopping():
-                jobs.release_import(job=job)
-                return
-    except FileNotFoundError:
-        jobs.fail_import(job=job, message="Its file is gone from the disk; upload it again.")
+        yield from check_file(reader) if is_check else store_file(reader)
+    except FileNotFoundError as error:
+        raise WorkRefused("Its file is gone from the disk; upload it again.") from error
     except UnreadableFile as error:
-        jobs.fail_import(job=job, message=f"{error} Upload another file.")
-    except jobs.TakenAway:
-        log.info("%s was cancelled, or another process has it", job)
+        raise WorkRefused(f"{error} Upload another file.") from error
 
 
 def check_file(reader: Reader) -> Iterator[object]:
@@ -100,8 +90,7 @@ def check_file(reader: Reader) -> Iterator[object]:
             if key in present or key in seen:
                 known.append([number, present.get(key, 0)])
             seen.add(key)
-        jobs.report_progress(
-            job=job,
+        job.beat(
             done_bytes=batch.done_bytes,
             done_lines=batch.done_lines,
             num_new=job.num_new + len(records) - len(known),
@@ -111,8 +100,7 @@ def check_file(reader: Reader) -> Iterator[object]:
             problems=[*job.problems, *map(list, problems.items())][:MAX_BAD],
         )
         if job.num_bad >= MAX_BAD:
-            jobs.fail_import(job=job, message=f"{job.num_bad} lines are bad: this is no file of this format.")
-            return
+            raise WorkRefused(f"{job.num_bad} lines are bad: this is no file of this format.")
         yield batch
     jobs.finish_check(job=job)
 
@@ -133,8 +121,7 @@ def store_file(reader: Reader) -> Iterator[object]:
             for record in fresh.values():
                 record.task = reader.tasks.save(record.task)
                 store_record(record, job.team, job.owner, job.keep_labels)
-            jobs.report_progress(
-                job=job,
+            job.beat(
                 done_bytes=batch.done_bytes,
                 done_lines=batch.done_lines,
                 num_stored=job.num_stored + len(fresh),

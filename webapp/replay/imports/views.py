@@ -13,7 +13,7 @@ from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.live.event_publishing import last_seq
 from webapp.replay.access import get_import
-from webapp.replay.imports.jobs import approve_import, cancel_import
+from webapp.replay.imports.jobs import approve_import
 from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import ImportStatus, ReplayImport
 
@@ -50,7 +50,7 @@ def start(request: MemberRequest, pk: int) -> HttpResponse:
 def cancel(request: MemberRequest, pk: int) -> HttpResponse:
     """Store nothing more."""
     job = get_import(request, pk, Role.ANNOTATOR)
-    if not cancel_import(job=job):
+    if not job.cancel():
         job.refresh_from_db()
         messages.warning(request, f"Nothing was cancelled: this import is {job.status}.")
     return redirect("replay-import", pk)

@@ -9,13 +9,12 @@ from webapp.replay.models.entries import (
     ReplayUseRecord,
     Verdict,
 )
-from webapp.replay.models.imports import IMPORT_TRANSITIONS, ImportStatus, ReplayImport
+from webapp.replay.models.imports import ImportStatus, ReplayImport
 from webapp.replay.models.policies import AdmissionPolicy, BufferSnapshot, SnapshotEntry
 from webapp.replay.models.process import ProcessLabel
 from webapp.replay.models.reviews import LabelGuide, ReviewItem, ReviewLabel, ReviewRound
 
 __all__ = [
-    "IMPORT_TRANSITIONS",
     "USABLE_VERDICTS",
     "AdmissionPolicy",
     "BufferSnapshot",

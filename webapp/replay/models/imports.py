@@ -1,11 +1,17 @@
 """A file on its way into the buffer."""
 
+from datetime import timedelta
+from typing import Any
+
 from django.conf import settings
-from django.db import models
+from django.core.files.storage import default_storage
+from django.db import models, transaction
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskSet
-from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField
+from webapp.lib.long_work import LongWork
+from webapp.live.event_publishing import publish
 
 
 class ImportStatus(models.TextChoices):
@@ -38,7 +44,11 @@ IMPORT_TRANSITIONS: dict[ImportStatus, set[ImportStatus]] = {
 one goes on from there."""
 
 
-class ReplayImport(models.Model):
+ANEW = {"done_bytes": 0, "done_lines": 0}
+UNCHECKED = {**ANEW, "num_new": 0, "num_known": 0, "num_bad": 0, "known": [], "problems": []}
+
+
+class ReplayImport(LongWork):
     """A file on its way into the buffer: read once to tell what is in it, and again to store what is new."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="replay_imports")
@@ -53,12 +63,6 @@ class ReplayImport(models.Model):
     takes_unknown = models.BooleanField(default=False)
     """Lines of tasks that the set does not have come in as demonstrations only."""
     status = models.CharField(max_length=9, choices=S, default=S.QUEUED, db_index=True)
-    claim = models.IntegerField(default=0)
-    """Raised by every process that takes it: only the last one may write."""
-    num_lost = models.IntegerField(default=0)
-    """Processes that died with it."""
-    heartbeat_at = models.DateTimeField(null=True)
-    """null = no process holds it."""
     done_bytes = models.BigIntegerField(default=0)
     """Of the file, by the reading that is going on."""
     done_lines = models.IntegerField(default=0)
@@ -70,9 +74,11 @@ class ReplayImport(models.Model):
     """The first [line, id of the entry that holds the same, 0 = an earlier line does]."""
     problems = ReportedJSONField(default=list)
     """The first [line, "field: what is wrong"]."""
-    message = ReportedTextField(blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    ended_at = models.DateTimeField(null=True)
+
+    TRANSITIONS = IMPORT_TRANSITIONS
+    BEGINS = {S.QUEUED: S.CHECKING, S.APPROVED: S.STORING}
+    SILENT_AFTER = timedelta(seconds=60)
+    """A line with many large screenshots takes seconds."""
 
     class Meta:
         ordering = ["-id"]
@@ -80,6 +86,29 @@ class ReplayImport(models.Model):
 
     def __str__(self) -> str:
         return f"import {self.pk} of {self.file_name}"
+
+    def publish(self) -> None:
+        payload = {"status": self.status, "done_bytes": self.done_bytes}
+        publish(f"import.{self.pk}", "import.changed", payload)
+
+    def values_at_start(self) -> dict[str, Any]:
+        """A check begins anew after a death; what stores goes on behind its last batch."""
+        if self.status == S.STORING:
+            return {}
+        return ANEW if self.status == S.APPROVED else UNCHECKED
+
+    def advice(self, num_lost: int) -> str:
+        many = f"{num_lost} processes died near line {self.done_lines + 1}; split the file."
+        return many if num_lost > 1 else ""
+
+    def end(self, to: str, message: str = "", *, by_its_process: bool = True, **values: Any) -> bool:
+        """Its file goes with it."""
+        path = self.path
+        with transaction.atomic():
+            ended = super().end(to, message, by_its_process=by_its_process, path="", **values)
+            if ended and path:
+                transaction.on_commit(lambda: default_storage.delete(path))
+        return ended
 
     @property
     def percent(self) -> float:

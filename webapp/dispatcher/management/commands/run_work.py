@@ -1,35 +1,33 @@
-"""The command that a child process of the dispatcher runs."""
+"""What the dispatcher starts in a process of its own: one row of long work."""
 
-from __future__ import annotations
-
+import resource
 import signal
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError
 
-TRY_AGAIN = 75
-"""Exit code where the database was away or locked (EX_TEMPFAIL of sysexits.h)."""
+from webapp.dispatcher.child_work import TRY_AGAIN
+from webapp.dispatcher.work_kinds import kinds
 
 
-class ChildCommand(BaseCommand):
-    """`manage.py COMMAND ID`; SIGTERM asks it to stop where nothing is lost."""
+class Command(BaseCommand):
+    help = "Do one row of long work; SIGTERM ends it where nothing is lost."
 
     def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("kind", choices=sorted(kinds))
         parser.add_argument("id", type=int)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        kind = kinds[options["kind"]]
+        if kind.max_memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (kind.max_memory, kind.max_memory))
         stopping = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
         try:
-            self.work(options["id"], stopping.is_set)
+            kind.run(options["id"], stopping.is_set)
         except (OperationalError, InterfaceError) as error:
             raise CommandError(f"the database: {error}", returncode=TRY_AGAIN) from error
         finally:
             signal.signal(signal.SIGTERM, before)
-
-    def work(self, pk: int, is_stopping: Callable[[], bool]) -> None:
-        """Do what the row asks for."""
-        raise NotImplementedError
