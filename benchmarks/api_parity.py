@@ -22,6 +22,9 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     "readyz": "answers load balancers",
     "metrics": "answers Prometheus",
     "home": PAGE,
+    **dict.fromkeys(
+        ("help-show", "help-page", "help-search", "help-file"), "the documentation lies in docs/"
+    ),
     "frame-show": ("read_frame",),
     # --- account
     "login": BROWSER,

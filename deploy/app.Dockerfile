@@ -7,12 +7,22 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts
 
+FROM python:${PYTHON} AS help
+WORKDIR /app
+COPY requirements/hashed/docs.txt requirements/
+RUN pip install --no-cache-dir --require-hashes --no-deps -r requirements/docs.txt
+COPY README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ./
+COPY deploy deploy
+COPY docs docs
+RUN rm -rf docs/site && python -m sphinx -q -b json -c docs -d /tmp/doctrees . docs/site
+
 FROM python:${PYTHON} AS web
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
 COPY requirements/hashed/core.txt requirements/hashed/sentry.txt requirements/
 RUN pip install --require-hashes --no-deps -r requirements/core.txt -r requirements/sentry.txt
 COPY --from=assets /app/node_modules node_modules
+COPY --from=help /app/docs/site docs/site
 COPY manage.py ./
 COPY webapp webapp
 COPY workers workers

@@ -55,7 +55,10 @@ SPELLINGS = {
     "GNU Library or Lesser General Public License (LGPL)": "LGPL-2.1-or-later",
     "LGPLv3": "LGPL-3.0-only",
 }
-EXCEPTIONS = {"qemu-qmp": "GPL-2.0 is its module `legacy`, which nothing of ours imports"}
+EXCEPTIONS = {
+    "docutils": "GPL is a mode for Emacs, which its package on PyPI does not have",
+    "qemu-qmp": "GPL-2.0 is its module `legacy`, which nothing of ours imports",
+}
 """Package -> why another licence than the allowed ones is no obstacle."""
 HEAD = """# Licences of what Deskhand installs
 Written by `scripts/list_licences.py` from what each package says of itself; a test keeps the page current and
@@ -79,8 +82,9 @@ def page() -> str:
 
 
 def python_rows() -> list[tuple[str, str, str]]:
-    """(package, version, licence) of requirements/base.txt."""
-    return [(name, version, licence_of(metadata(name))) for name, version in sorted(pins_of("base").items())]
+    """(package, version, licence) of requirements/base.txt and docs.txt."""
+    pins = pins_of("base") | pins_of("docs")
+    return [(name, version, licence_of(metadata(name))) for name, version in sorted(pins.items())]
 
 
 def npm_rows() -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Install what Deskhand needs: system packages, the Python environment in .venv, the front-end files.
+"""Install what Deskhand needs: system packages, the Python environment in .venv, front-end files, help.
 
 Every step first looks whether there is anything to do, so a second run takes well under a second.
 Uses the standard library only: it runs before anything is installed.
@@ -10,6 +10,7 @@ import time
 
 from setup_assets import install_assets
 from setup_common import SetupError
+from setup_help import install_help
 from setup_osworld import install_osworld
 from setup_python import install_python
 from setup_system import install_system
@@ -31,6 +32,7 @@ def main() -> int:
             and install_system(with_tests=options.test, with_vm=options.vm, with_office=options.office),
             install_python(with_tests=options.test),
             install_assets(),
+            install_help(),
             options.test and install_osworld("lite"),
         ]
     except SetupError as error:

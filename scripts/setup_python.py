@@ -24,8 +24,9 @@ def install_python(*, with_tests: bool) -> bool:
         return False
     make_environment()
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
-    by_hash = ["--require-hashes", "--no-deps", "-r", str(HASHED / f"{names[-1]}.txt")]
-    run([*pip, *by_hash], "installing Python packages", quiet=PIP_NOISE)
+    hashed = [names[-1]] if with_tests else [names[-1], "docs"]
+    by_hash = [option for name in hashed for option in ("-r", str(HASHED / f"{name}.txt"))]
+    run([*pip, "--require-hashes", "--no-deps", *by_hash], "installing Python packages", quiet=PIP_NOISE)
     run([*pip, *torch_arguments(names[-1])], "installing torch", quiet=PIP_NOISE)
     for name, state in expected.items():
         mark_done(name, state)
@@ -34,7 +35,8 @@ def install_python(*, with_tests: bool) -> bool:
 
 def expected_state(name: str) -> str:
     """Digest of everything that decides what is installed for base.txt or dev.txt."""
-    names = ["core", "training", "base", *(["dev", "s3", "sentry", "trackers"] if name == "dev" else [])]
+    more = ["dev", "s3", "sentry", "trackers"] if name == "dev" else []
+    names = ["core", "training", "docs", "base", *more]
     files = [*(REQUIREMENTS / f"{name}.txt" for name in names), HASHED / f"{name}.txt", TORCH_CUDA]
     return digest([*files, f"{sys.version_info[:2]}"])
 

@@ -163,6 +163,7 @@ INSTALLED_APPS = [
     "webapp.notifications",
     "webapp.samples",
     "webapp.trackers",
+    "webapp.help",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -206,8 +207,7 @@ AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = timedelta(minutes=10)
 # Of one address: a person's own sign-in goes on while a stranger elsewhere guesses their password.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_RESET_ON_SUCCESS = True
-AXES_DISABLE_ACCESS_LOG = True
+AXES_RESET_ON_SUCCESS = AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 AXES_HTTP_RESPONSE_CODE = 429
 AXES_LOCKOUT_CALLABLE = "webapp.accounts.views.locked_out"

@@ -33,6 +33,7 @@ urlpatterns = [
     path("", include("webapp.retention.urls")),
     path("", include("webapp.notifications.urls")),
     path("", include("webapp.samples.urls")),
+    path("", include("webapp.help.urls")),
     re_path(
         r"^frames/(?P<sha256>[0-9a-f]{64})\.(?P<variant>png|jpg|thumb\.jpg)$", show_frame, name="frame-show"
     ),

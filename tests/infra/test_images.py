@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(ON_POSTGRES, reason="which files there are does 
 FILES = ("docker-compose.yml", "deploy/gpu.yml", "deploy/machines.yml")
 COMPOSE, *OVERRIDES = (yaml.safe_load((REPOSITORY / name).read_text()) for name in FILES)
 START_LIMIT_S = 150
-OF_PAGES = frozenset({"static", "templates", "node_modules"})
+OF_PAGES = frozenset({"static", "templates", "node_modules", "docs/site"})
 """Nothing that a worker imports reads them, also where its image has them."""
 
 
@@ -137,7 +137,14 @@ def accepts(address: str | tuple[str, int]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def place(child_environment: dict[str, str], redis_server: str) -> Iterator[Place]:
+def built_help() -> None:
+    """What the stage `help` makes, as set-up makes it here."""
+    program = "import setup_help; setup_help.install_help()"
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY / "scripts", check=True)
+
+
+@pytest.fixture(scope="module")
+def place(child_environment: dict[str, str], redis_server: str, built_help: None) -> Iterator[Place]:
     """A data volume with the tables of the session's database, so that nothing has to be migrated."""
     data = Path(tempfile.mkdtemp(prefix="dhi-", dir="/tmp"))
     data.chmod(0o755)  # the desk host goes on as a user of its own

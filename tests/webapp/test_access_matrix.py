@@ -102,6 +102,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "logout": Row("post", "/logout/", 302, 302, 302),
     "home": Row("get", "/", 302, 302, 302),
     "frame-show": Row("get", "/frames/{frame}.jpg", 200, 200, 404, 404),
+    # --- documentation: without a built site no page is there
+    "help-show": Row("get", "/help/", 302, 302, 302),
+    "help-search": page("/help/search/?q=reward"),
+    "help-page": Row("get", "/help/docs/none/", 404, 404, 404),
+    "help-file": Row("get", "/help/_images/none.png", 404, 404, 404),
     # --- account
     "profile-show": page("/profile/"),
     "password-change": page("/profile/password/"),

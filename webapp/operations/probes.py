@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
+from webapp import __version__
 from webapp.dispatcher.models import last_beat
 from webapp.lib.disk_room import shortages
 from webapp.operations.redis_state import redis_answers
@@ -39,7 +40,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
     """
     _ask_database()
     missing = [shortage.in_short for shortage in shortages()]
-    return JsonResponse({"status": "waits for disk space", "disk": missing} if missing else {"status": "ok"})
+    state = {"status": "waits for disk space", "disk": missing} if missing else {"status": "ok"}
+    return JsonResponse(state | {"version": __version__})
 
 
 @login_not_required
