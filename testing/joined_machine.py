@@ -19,7 +19,8 @@ from testing.private_installation import Instance
 
 GONE = (ProcessLookupError, psutil.Error)
 TOKEN = (
-    "from django.contrib.auth.models import User; from webapp.worker_door.joining import make_token; "
+    "from django.contrib.auth.models import User; "
+    "from webapp.worker_door.joined_hosts.joining import make_token; "
     "print(make_token(user=User.objects.first(), roles=('env', 'gpu')))"
 )
 

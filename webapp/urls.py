@@ -20,7 +20,7 @@ urlpatterns = [
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.worker_door.urls")),
     # Without a port of its own, a proxy that ends TLS brings joined hosts here.
-    *([path("", include("webapp.worker_door.door_urls"))] if settings.HOSTS_SERVER.is_local else []),
+    *([path("", include("webapp.worker_door.joined_hosts.urls"))] if settings.HOSTS_SERVER.is_local else []),
     path("", include("webapp.fleet.urls")),
     path("", include("webapp.trajectories.urls")),
     path("", include("webapp.replay.urls")),

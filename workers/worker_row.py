@@ -8,7 +8,7 @@ from webapp.lib.patience import patient
 from webapp.lib.send_job import own_queue
 from webapp.lib.silence import touch_beat_file
 from webapp.worker_door import workers as door
-from webapp.worker_door.contract import version
+from webapp.worker_door.joined_hosts.contract import version
 from workers import identity
 from workers.door.through import through
 

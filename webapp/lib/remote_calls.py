@@ -166,5 +166,5 @@ def call_of(function: Callable[..., Any]) -> RemoteCall:
 
 
 def all_calls() -> list[RemoteCall]:
-    """Of the modules that were imported; `worker_door/contract.py` imports all of them."""
+    """Of the modules that were imported; `worker_door/joined_hosts/contract.py` imports all of them."""
     return list(_calls.values())

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from webapp.worker_door import pages
+from webapp.worker_door.joined_hosts import pages
 
 urlpatterns = [
     path("fleet/hosts/add/", pages.host_add, name="host-add"),

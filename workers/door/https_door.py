@@ -13,8 +13,8 @@ from django.db import OperationalError
 from webapp.lib.host_links.certificates import context_trusting
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.lib.remote_calls import RemoteCall
-from webapp.worker_door.batches import Batch, NamedFrame, Received, SentReport
-from webapp.worker_door.contract import version
+from webapp.worker_door.joined_hosts.batches import Batch, NamedFrame, Received, SentReport
+from webapp.worker_door.joined_hosts.contract import version
 from workers.door.spool import Spool, SpooledFrame
 
 log = logging.getLogger(__name__)

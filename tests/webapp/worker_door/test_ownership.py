@@ -20,7 +20,7 @@ from webapp.experiments.models import Experiment, GangMember
 from webapp.fleet.models import Host, JoinedHost
 from webapp.lib.remote_calls import Owned, all_calls, call_named
 from webapp.trajectories.models import TurnRecord
-from webapp.worker_door.contract import version
+from webapp.worker_door.joined_hosts.contract import version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
 

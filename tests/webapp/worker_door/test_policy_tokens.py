@@ -10,8 +10,8 @@ from tests.webapp.worker_door.test_ownership import send
 from training.contracts.policy_server import PolicyAccess
 from webapp.experiments.models import Attempt
 from webapp.fleet.models import JoinedHost
-from webapp.worker_door import joining
 from webapp.worker_door.job_tickets import make_ticket
+from webapp.worker_door.joined_hosts import joining
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
 SECRET = "of the attempt"

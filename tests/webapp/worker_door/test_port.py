@@ -18,8 +18,8 @@ from webapp.lib.asgi.one_thread_handler import OneThreadHandler
 from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.lib.supervisor.process_specs import ProcessTable
 from webapp.replay.imports.jobs import MAX_UPLOAD_BYTES
-from webapp.worker_door.contract import version
-from webapp.worker_door.views import MAX_BODY_BYTES
+from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.views import MAX_BODY_BYTES
 
 HEADERS = {"Authorization": "Bearer far:s", "X-Deskhand-Version": version()}
 ASK = "/hosts/ask/unended_trajectories/"

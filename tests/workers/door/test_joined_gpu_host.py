@@ -31,8 +31,9 @@ from webapp.fleet.models import JoinedHost
 from webapp.lib import send_job
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.trajectories.models import Group
-from webapp.worker_door import joining, workers
-from webapp.worker_door.contract import version
+from webapp.worker_door import workers
+from webapp.worker_door.joined_hosts import joining
+from webapp.worker_door.joined_hosts.contract import version
 from workers import identity, worker_row
 from workers.door import through
 from workers.door.https_door import DoorRefused

@@ -21,9 +21,10 @@ from webapp.lib.host_links.joined_identity import JoinedIdentity, read_identity
 from webapp.lib.remote_calls import call_named
 from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_trajectories
 from webapp.trajectories.models import Frame, Trajectory
-from webapp.worker_door import assignments, batches, joining, receive, workers
-from webapp.worker_door.contract import version
+from webapp.worker_door import assignments, workers
 from webapp.worker_door.job_tickets import make_ticket
+from webapp.worker_door.joined_hosts import batches, joining, receive
+from webapp.worker_door.joined_hosts.contract import version
 from workers import identity, worker_row
 from workers.door import https_door, through
 from workers.door.https_door import DoorClosed, DoorRefused

@@ -19,7 +19,7 @@ from webapp.fleet.queries import desktops
 from webapp.fleet.queries import hosts as host_queries
 from webapp.fleet.queries.workers import recent_workers
 from webapp.fleet.services import operations
-from webapp.worker_door import joining
+from webapp.worker_door.joined_hosts import joining
 
 router = Router(tags=["fleet"])
 

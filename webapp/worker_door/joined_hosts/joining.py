@@ -28,7 +28,7 @@ from webapp.lib.host_links.joined_identity import SHARED_VARIABLES
 from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle import RUNNING, end_trajectory
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.contract import version
+from webapp.worker_door.joined_hosts.contract import version
 
 TOKEN_HOURS = 1
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")

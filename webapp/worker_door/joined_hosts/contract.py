@@ -20,7 +20,7 @@ from webapp.worker_door import (  # noqa: F401  (their functions are the calls)
     trajectories,
     workers,
 )
-from webapp.worker_door.batches import Batch, Received
+from webapp.worker_door.joined_hosts.batches import Batch, Received
 from webapp.worker_door.trainer_requests import answers  # noqa: F401
 
 

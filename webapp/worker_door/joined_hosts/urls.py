@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from webapp.worker_door import receive, views
+from webapp.worker_door.joined_hosts import receive, views
 
 handler400 = handler403 = handler404 = handler500 = views.no_such_call
 

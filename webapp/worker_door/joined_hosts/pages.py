@@ -12,7 +12,7 @@ from webapp.accounts.access import MemberRequest
 from webapp.fleet.access import require_fleet_admin
 from webapp.fleet.models import JoinedHost
 from webapp.lib.host_links.joined_identity import ROLES
-from webapp.worker_door import joining
+from webapp.worker_door.joined_hosts import joining
 
 
 @require_http_methods(["GET", "POST"])
