@@ -32,7 +32,7 @@ class Server:
     def queue(self, count: int) -> list[int]:
         """Groups of one oracle trajectory each."""
         from webapp.experiments.models import TaskRecord
-        from webapp.trajectories.lifecycle import GroupSpec, create_group
+        from webapp.trajectories.services.groups import GroupSpec, create_group
 
         tasks = list(TaskRecord.objects.order_by("pk")[:8])
         return [

@@ -22,8 +22,8 @@ from training.contracts.types import Action, Purpose, Source, Task, TrajectorySt
 from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus, TaskRecord, TaskSet
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import store_frame
 
 PASSWORD = "correct horse battery"
 SCREEN = (512, 384)

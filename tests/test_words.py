@@ -18,7 +18,7 @@ PLACES = (
     "SECURITY.md",
 )
 # The policy reads these sentences: changed words would be another prompt.
-PROMPTS = {"training/render/prompts.py", "webapp/trajectories/branching.py"}
+PROMPTS = {"training/render/prompts.py", "webapp/trajectories/queries/branches.py"}
 
 
 def test_nothing_is_said_of_somebody_or_so_many():

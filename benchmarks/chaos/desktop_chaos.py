@@ -198,7 +198,7 @@ class Chaos:
 
     def queue(self, experiment: Any, count: int) -> None:
         from webapp.experiments.models import TaskRecord, TaskSet
-        from webapp.trajectories.lifecycle import GroupSpec, create_group
+        from webapp.trajectories.services.groups import GroupSpec, create_group
 
         turns = TURNS.get(experiment.config["desktops"]["provider"], OTHER_TURNS)
         task_set, is_new = TaskSet.objects.get_or_create(name=f"{turns} turns")

@@ -104,12 +104,12 @@ class Stage:
 
     def branch(self, parent: Any) -> tuple[Any, float]:
         """One continuation, and the seconds from the wish to its first screen."""
-        from webapp.trajectories import branching
+        from webapp.trajectories.services import branches
 
         self._rest()
-        request = branching.BranchRequest(turn=self.turns, size=1, source=Source.ORACLE)
+        request = branches.BranchRequest(turn=self.turns, size=1, source=Source.ORACLE)
         started = time.monotonic()
-        member = branching.branch_trajectory(trajectory=parent, request=request).trajectories.get()
+        member = branches.branch_trajectory(trajectory=parent, request=request).trajectories.get()
         self._wait(lambda: self._shows(member), "a branch's first screen")
         seconds = time.monotonic() - started
         self._wait(lambda: self._again(member).is_final, "a branch")
@@ -147,7 +147,7 @@ class Stage:
         return {"folders": len(left), "rows": Snapshot.objects.count()}
 
     def _queue(self, *, snapshots: bool) -> Any:
-        from webapp.trajectories.lifecycle import GroupSpec, create_group
+        from webapp.trajectories.services.groups import GroupSpec, create_group
 
         desktops = {
             "provider": "qemu",

@@ -97,8 +97,8 @@ def measure(count: int) -> dict[str, Any]:
     django.setup()
     from webapp.accounts.models import Team
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
+    from webapp.trajectories.services.groups import GroupSpec, create_group
 
     team = Team.objects.order_by("pk").first()
     task_set = TaskSet.objects.create(name="six-turns")

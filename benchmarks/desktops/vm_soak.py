@@ -62,8 +62,8 @@ def measure(count: int, socket: Path) -> dict[str, Any]:
 
     django.setup()
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
+    from webapp.trajectories.services.groups import GroupSpec, create_group
 
     experiment = running_experiment()
     task_set = TaskSet.objects.create(name="soak")

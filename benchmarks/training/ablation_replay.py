@@ -24,8 +24,8 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from webapp.replay.bulk_labels import label_many
     from webapp.replay.inbox_admission import offer_to_inbox
     from webapp.replay.models import ReplayEntry
-    from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
+    from webapp.trajectories.services.groups import GroupSpec, create_group
 
     member = Membership.objects.select_related("team", "user").order_by("pk")[0]
     rows = TaskRecord.objects.filter(task_set__name=TASK_SET, family__in=FAMILIES, split="train")

@@ -131,7 +131,7 @@ def start_waiting() -> int:
     from webapp.accounts.models import Team
     from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
     from webapp.screens.models import Screen
-    from webapp.trajectories.lifecycle import GroupSpec, create_group
+    from webapp.trajectories.services.groups import GroupSpec, create_group
 
     task = waiting_task()
     record = TaskRecord.made_from(task, task_set=TaskSet.objects.create(name="waiting"))

@@ -131,8 +131,8 @@ def fill(number: int, num_entries: int) -> None:
     from webapp.accounts.models import Team
     from webapp.replay.inbox_admission import offer_to_inbox
     from webapp.replay.models import ReplayEntry
-    from webapp.trajectories.frames import store_frame
     from webapp.trajectories.models import Trajectory
+    from webapp.trajectories.services.frames import store_frame
 
     team = Team.objects.order_by("id")[0]
     fill_buffer(team, num_entries)

@@ -13,8 +13,8 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.replay.curation.clusters import compare_waiting
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import store_frame
 
 NUM_TASKS = 60
 NUM_WAYS = 6

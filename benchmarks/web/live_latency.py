@@ -106,7 +106,7 @@ def start_groups(num_turns: int, number: int) -> None:
     """Queue `number` groups of scripted trajectories of one editor task, one group for all desktops each."""
     from webapp.accounts.models import Team
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.lifecycle import GroupSpec, create_group
+    from webapp.trajectories.services.groups import GroupSpec, create_group
 
     task = typing_task(num_turns)
     record = TaskRecord.made_from(task, task_set=TaskSet.objects.create(name="typing-and-waiting"))

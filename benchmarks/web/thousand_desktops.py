@@ -130,8 +130,8 @@ class Driver:
 
     def _top_up(self, experiment: Any) -> None:
         from training.contracts.types import Purpose
-        from webapp.trajectories.lifecycle import GroupSpec, create_group
         from webapp.trajectories.models import Trajectory
+        from webapp.trajectories.services.groups import GroupSpec, create_group
 
         missing = self.wanted // NUM_EXPERIMENTS
         missing -= Trajectory.objects.filter(experiment=experiment, ended_at=None).count()

@@ -15,8 +15,8 @@ from playwright.sync_api import Page, expect
 from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Observation, Source, Task, Turn
 from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.trajectories.lifecycle import beat_trajectories
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import beat_trajectories
 from workers.desktops.contract import Endpoints
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.registry import open_agent, open_console

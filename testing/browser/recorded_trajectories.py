@@ -9,9 +9,9 @@ from testing.factories import make_trajectory
 from training.contracts.turn_trace import TurnPart
 from training.contracts.types import Action, Completion, Observation, Source, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
-from webapp.trajectories import lifecycle
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services import trajectories, turns
+from webapp.trajectories.services.frames import store_frame
 
 
 def store(team: Team, png: bytes) -> str:
@@ -39,7 +39,7 @@ class Recorder:
             self.group.team, first_desk_screens.menu_screen(self.num_turns % len(first_desk_screens.MENU))
         )
         seen = Observation(sha256=sha, width=512, height=384)
-        lifecycle.open_turn(
+        turns.open_turn(
             trajectory_id=self.trajectory.pk,
             index=self.num_turns,
             source=Source.POLICY,
@@ -63,7 +63,7 @@ class Recorder:
             ),
             **values,
         )
-        lifecycle.close_turn(
+        turns.close_turn(
             trajectory_id=self.trajectory.pk,
             turn=turn,
             thought=f"thought of turn {self.num_turns}",
@@ -78,8 +78,8 @@ class Recorder:
     def end(self, score: float = 1.0) -> None:
         """Scored by the evaluator."""
         term = {"name": "task_score.v1", "value": score, "weight": 1.0, "contribution": score, "note": ""}
-        lifecycle.move_trajectory(trajectory=self.trajectory, to=TrajectoryStatus.EVALUATING)
-        lifecycle.end_trajectory(
+        trajectories.move_trajectory(trajectory=self.trajectory, to=TrajectoryStatus.EVALUATING)
+        trajectories.end_trajectory(
             trajectory_id=self.trajectory.pk,
             status=TrajectoryStatus.TERMINATED,
             score=score,

@@ -11,8 +11,8 @@ from training.contracts.types import TrajectoryStatus
 from webapp.attacks.models import Exploit, ScriptedRun
 from webapp.attacks.runs import note_scripted_run
 from webapp.dispatcher.work_kinds import kinds
-from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import end_trajectory
 
 
 def end_runs(paid: str) -> None:

@@ -11,8 +11,8 @@ from training.contracts.config import ConfigError
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused
 from webapp.lib.error_pages import NO_SUCH, NOT_ALLOWED, error_body
 from webapp.lib.request_values import BadValue
-from webapp.trajectories.branching import BranchRefused
-from webapp.trajectories.kept_desktop_snapshots import SnapshotsRefused
+from webapp.trajectories.queries.branches import BranchRefused
+from webapp.trajectories.services.snapshots import SnapshotsRefused
 
 Answer = tuple[int, str, str, dict[str, str]]
 """Status, code, message, field -> message."""

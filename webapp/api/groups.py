@@ -18,8 +18,8 @@ from webapp.experiments.page import comparison, experiment_table
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.trajectories.access import get_group
 from webapp.trajectories.frame_files.names import SHA256
-from webapp.trajectories.frames import VARIANTS, read_frame
 from webapp.trajectories.models import Frame, Group
+from webapp.trajectories.services.frames import VARIANTS, read_frame
 
 router = Router(tags=["trajectories"])
 

@@ -19,11 +19,12 @@ from webapp.api.trajectory_schemas import (
     TreeNode,
 )
 from webapp.lib.request_values import MAX_WHOLE
-from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.access import get_trajectory
-from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.queries import snapshots as snapshot_queries
+from webapp.trajectories.queries.branch_tree import tree_of
 from webapp.trajectories.row_to_types import trajectory_of
+from webapp.trajectories.services import branches, snapshots
 
 router = Router(tags=["trajectories"])
 
@@ -65,10 +66,10 @@ def show_trajectory(request: MemberRequest, pk: int) -> Any:
 def branch_trajectory(request: MemberRequest, pk: int, body: BranchIn) -> Any:
     """Continue it from the desktop's state before a turn; 409 names the field that is to blame."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
-    wanted = branching.BranchRequest(
+    wanted = branches.BranchRequest(
         turn=body.turn, size=body.size, temperature=body.temperature, source=body.source
     )
-    group = branching.branch_trajectory(trajectory=trajectory, request=wanted, user=request.user)
+    group = branches.branch_trajectory(trajectory=trajectory, request=wanted, user=request.user)
     members = group.trajectories.order_by("member").values_list("pk", flat=True)
     made = {
         "group_id": group.pk,
@@ -100,12 +101,12 @@ def show_tree(request: MemberRequest, pk: int) -> Any:
 @router.get("/{int:pk}/snapshots", response=list[SnapshotOut], operation_id="list_snapshots")
 def list_snapshots(request: MemberRequest, pk: int) -> Any:
     """The states that one can branch from, its parents' included."""
-    return list(kept_desktop_snapshots.snapshots_of(get_trajectory(request, pk)).values())
+    return list(snapshot_queries.snapshots_of(get_trajectory(request, pk)).values())
 
 
 @router.post("/{int:pk}/snapshots", response=KeepIn, operation_id="keep_snapshots")
 def keep_snapshots(request: MemberRequest, pk: int, body: KeepIn) -> Any:
     """Save the desktop before every turn from now on, or no more."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
-    kept_desktop_snapshots.switch_snapshots(trajectory=trajectory, on=body.keep)
+    snapshots.switch_snapshots(trajectory=trajectory, on=body.keep)
     return body

@@ -22,9 +22,9 @@ from webapp.attacks.scripts import Script, script_of_actions
 from webapp.experiments.models import TaskRecord, TaskStatus
 from webapp.lib.request_values import BadValue
 from webapp.replay.models import Verdict
-from webapp.trajectories.branching import usable_snapshot
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, Snapshot, Trajectory
+from webapp.trajectories.queries.branches import usable_snapshot
+from webapp.trajectories.services.groups import GroupSpec, create_group
 
 PAID = 0.5
 """Scores from here on count as success everywhere."""

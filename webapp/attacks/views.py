@@ -16,7 +16,7 @@ from webapp.attacks.runs import attack_fork, attack_task, check_version, dismiss
 from webapp.attacks.standing import standing_of
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.trajectories.access import get_trajectory
-from webapp.trajectories.branching import BranchRefused
+from webapp.trajectories.queries.branches import BranchRefused
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

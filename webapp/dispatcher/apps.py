@@ -13,7 +13,7 @@ class DispatcherConfig(AppConfig):
     name = "webapp.dispatcher"
 
     def ready(self) -> None:
-        from webapp.trajectories.lifecycle.announcements import work_waiting
+        from webapp.trajectories.services.announcements import work_waiting
 
         work_waiting.connect(_fill_free_slots, dispatch_uid="fill_free_slots")
 

@@ -20,7 +20,7 @@ from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.lib.silence import silent_for
 from webapp.lib.statements.short_statements import compiled, first_row
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.parked_trajectories import is_due
+from webapp.trajectories.services.parking import is_due
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from webapp.experiments.templatetags.deskhand import interval, percent
 from webapp.lib.request_values import BadValue, check_text
 from webapp.reports.models import Report, ReportVersion
 from webapp.trajectories.frame_files.names import SHA256
-from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.turn_display import action_caption
 
 MAX_POINTS = 300

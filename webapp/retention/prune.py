@@ -13,8 +13,8 @@ from webapp.lib.media.errors import StorageAway, StorageRefused
 from webapp.retention.deletion_lock import deletion_allowed
 from webapp.retention.models import RetentionRule
 from webapp.retention.selection import Batch, batches, is_shown_by_others, measure_frames, prunable
-from webapp.trajectories.frames import delete_unused_frames
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import delete_unused_frames
 
 log = logging.getLogger(__name__)
 MEASURED_AT_ONCE = 20

@@ -17,8 +17,8 @@ from training.contracts.types import Purpose, Source
 from webapp.experiments.models import FINAL_STATUSES
 from webapp.replay.models import USABLE_VERDICTS, Verdict
 from webapp.retention.models import RetentionRule
-from webapp.trajectories.frames import frame_bytes
 from webapp.trajectories.models import Frame, SnapshotStatus, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import frame_bytes
 
 BATCH = 20
 """Trajectories that go together: one short transaction."""

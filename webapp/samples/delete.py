@@ -16,8 +16,8 @@ from webapp.experiments.page.log_files import log_folder
 from webapp.live.event_publishing import publish
 from webapp.retention.selection import is_shown_by_others
 from webapp.samples.seed import TASK_SET
-from webapp.trajectories.frames import delete_unused_frames
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import delete_unused_frames
 
 
 def delete_samples(*, team: Team, user: User | None = None) -> int:

@@ -33,8 +33,8 @@ from webapp.live.event_publishing import publish
 from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.samples.failed_run import fail_at_step
 from webapp.samples.stories import branch_of, take_over_of
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import store_frame
 
 RECORDING = Path(__file__).with_name("recording.zip")
 TASK_SET = "sample"

@@ -15,7 +15,7 @@ from webapp.scanners.definitions import ModelQuestion
 from webapp.scanners.models import Outcome
 from webapp.scanners.shipped_rules import Hit
 from webapp.scanners.transcripts import Transcript, TranscriptTurn
-from webapp.trajectories.frames import read_frame
+from webapp.trajectories.services.frames import read_frame
 
 MAX_SAID = 1200
 """Characters of one turn's words; its beginning and end stay."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from channels.layers import get_channel_layer
 
 from webapp.live.broadcast import group_name
-from webapp.trajectories.lifecycle import stream_of
+from webapp.trajectories.services.announcements import stream_of
 
 ABOUT_SCREENS = ("control.", "screen.", "trajectory.")
 

@@ -30,8 +30,10 @@ from webapp.screens.models import (
     Screen,
 )
 from webapp.screens.rfb.gestures_to_actions import Gesture
-from webapp.trajectories.lifecycle import GroupSpec, create_group, stream_of, take_out_of_group
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.announcements import stream_of
+from webapp.trajectories.services.groups import GroupSpec, create_group
+from webapp.trajectories.services.trajectories import take_out_of_group
 
 CONTROL_TTL = timedelta(seconds=20)
 """How long control outlives its tab: long enough to reload the page."""

@@ -20,8 +20,8 @@ from webapp.live.event_publishing import last_seq
 from webapp.screens import queries, screen_control
 from webapp.screens.models import Control
 from webapp.trajectories.access import get_trajectory
-from webapp.trajectories.lifecycle import end_trajectory
-from webapp.trajectories.page_queries import turns_of
+from webapp.trajectories.queries.trajectories import turns_of
+from webapp.trajectories.services.trajectories import end_trajectory
 from webapp.trajectories.viewer_parts import card_context
 
 CONFLICT = 409

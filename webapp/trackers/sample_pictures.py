@@ -8,9 +8,9 @@ from training.contracts.number_text import counted
 from webapp.experiments.models import Evaluation
 from webapp.lib.media.errors import StorageAway
 from webapp.trackers.contract import Picture
-from webapp.trajectories.evaluation_episodes import episodes_of
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.pictures.strips import screens_across, strip_of
+from webapp.trajectories.queries.evaluation_episodes import episodes_of
 
 log = logging.getLogger(__name__)
 SCREENS = 4

@@ -15,23 +15,25 @@ from webapp.accounts.models import Role
 from webapp.fleet.models import Host
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
 from webapp.live.event_publishing import last_seq
-from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.access import get_trajectory
-from webapp.trajectories.branch_tree import count_branches, tree_of
 from webapp.trajectories.models import SnapshotStatus, Trajectory
+from webapp.trajectories.queries import branches as branch_queries
+from webapp.trajectories.queries import snapshots as snapshot_queries
+from webapp.trajectories.queries.branch_tree import count_branches, tree_of
+from webapp.trajectories.services import branches, snapshots
 
 CONFLICT, BAD = 409, 400
 
 
 def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, Any]:
     """What `branches.html` and its dialog show."""
-    branch_turn, can_be_saved = trajectory.group.branch_turn, kept_desktop_snapshots.can_be_saved(trajectory)
+    branch_turn, can_be_saved = trajectory.group.branch_turn, snapshot_queries.can_be_saved(trajectory)
     if branch_turn is None and not can_be_saved:
         return {"shows_branches": False}
-    found = kept_desktop_snapshots.snapshots_of(trajectory)
+    found = snapshot_queries.snapshots_of(trajectory)
     kept = {turn: row for turn, row in found.items() if row.status == SnapshotStatus.KEPT}
     newest = next(reversed(kept.values()), None)
-    candidates = branching.candidates(trajectory)
+    candidates = branch_queries.candidates(trajectory)
     host = Host.objects.filter(name=newest.host).first() if newest else None
     return {
         "shows_branches": True,
@@ -40,7 +42,7 @@ def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, 
         "branch_turn": branch_turn,
         "may_branch": Role(request.membership.role).includes(Role.OPERATOR),
         "can_be_saved": can_be_saved,
-        "may_switch": trajectory.status in kept_desktop_snapshots.SWITCHABLE,
+        "may_switch": trajectory.status in snapshots.SWITCHABLE,
         "kept": kept,
         "kept_mb": sum(row.size_mb for row in kept.values()),
         "num_gone": len(found) - len(kept),
@@ -49,7 +51,7 @@ def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, 
         "num_branches": count_branches(trajectory),
         "candidates": candidates,
         "first_source": next((who.source for who in candidates if not who.problem), ""),
-        "max_size": branching.MAX_SIZE,
+        "max_size": branches.MAX_SIZE,
     }
 
 
@@ -65,8 +67,8 @@ def switch_snapshots(request: MemberRequest, pk: int) -> JsonResponse:
     """Keep a snapshot before every turn from now on (`on=1`), or no more; 409 says why not."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        kept_desktop_snapshots.switch_snapshots(trajectory=trajectory, on=request.POST.get("on") == "1")
-    except kept_desktop_snapshots.SnapshotsRefused as refused:
+        snapshots.switch_snapshots(trajectory=trajectory, on=request.POST.get("on") == "1")
+    except snapshots.SnapshotsRefused as refused:
         return JsonResponse({"error": str(refused)}, status=CONFLICT)
     return JsonResponse({})
 
@@ -76,24 +78,22 @@ def branch_from_turn(request: MemberRequest, pk: int) -> JsonResponse:
     """Queue continuations of a turn; the answer says where the tree is, or which field is wrong and why."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        group = branching.branch_trajectory(
-            trajectory=trajectory, request=_wanted(request), user=request.user
-        )
+        group = branches.branch_trajectory(trajectory=trajectory, request=_wanted(request), user=request.user)
     except BadValue as bad:
         return JsonResponse({"error": str(bad), "field": bad.field}, status=BAD)
-    except branching.BranchRefused as refused:
+    except branch_queries.BranchRefused as refused:
         status = CONFLICT if refused.field in ("turn", "source") else BAD
         return JsonResponse({"error": str(refused), "field": refused.field}, status=status)
     tree = reverse("trajectory-tree", args=[pk])
     return JsonResponse({"group": group.pk, "tree": f"{tree}#group-{group.pk}"})
 
 
-def _wanted(request: HttpRequest) -> branching.BranchRequest:
+def _wanted(request: HttpRequest) -> branches.BranchRequest:
     """The form's values. Raises BranchRefused, BadValue."""
     source = request.POST.get("source", Source.POLICY)
     if source not in list(Source):
-        raise branching.BranchRefused("source", f"{source[:20]!r} cannot continue a branch.")
-    return branching.BranchRequest(
+        raise branch_queries.BranchRefused("source", f"{source[:20]!r} cannot continue a branch.")
+    return branches.BranchRequest(
         turn=whole_number(request.POST.get("turn", ""), "turn"),
         size=whole_number(request.POST.get("size", ""), "size"),
         temperature=decimal_number(request.POST.get("temperature", "1"), "temperature"),
@@ -105,7 +105,7 @@ def _wanted(request: HttpRequest) -> branching.BranchRequest:
 def show_tree(request: MemberRequest, pk: int) -> HttpResponse:
     """A trajectory with all its branches. The cursor is read before the rows."""
     trajectory = get_trajectory(request, pk)
-    root = branching.root_of(trajectory)
+    root = branch_queries.root_of(trajectory)
     ctx = {
         "nav": "trajectories",
         "trajectory": trajectory,

@@ -15,8 +15,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, Http
 
 from webapp.accounts.models import Membership
 from webapp.trajectories.frame_files.names import SHA256
-from webapp.trajectories.frames import VARIANTS, frame_link, read_frame
 from webapp.trajectories.models import Frame
+from webapp.trajectories.services.frames import VARIANTS, frame_link, read_frame
 
 SESSION_TTL_S = 10.0
 """How long a signed-out or removed member's cookie can still fetch frames whose sha256 it knows."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PIL import Image
 
 from webapp.live.broadcast import is_watched, send_picture
-from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.screenshot_jpegs import jpeg_of
+from webapp.trajectories.services.announcements import stream_of
 
 SMALL_WIDTH = 800
 """Pixels; up to it the lossless PNG is smaller than the JPEG (as in static/js/lib/frame_images.js)."""

@@ -16,7 +16,7 @@ from training.contracts.types import (
     Turn,
 )
 from webapp.trajectories import models
-from webapp.trajectories.lifecycle import members_that_count
+from webapp.trajectories.services.group_places import members_that_count
 
 
 def turn_of(row: models.TurnRecord) -> Turn:

@@ -9,8 +9,8 @@ from itertools import islice
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group
+from webapp.trajectories.services.groups import GroupSpec, create_group
 
 MAX_OPEN_TASKS = 32
 """Tasks in flight: enough for every desktop, few enough that training is not far behind them."""

@@ -62,7 +62,7 @@ NO_JSON = (None, "null", "[]")
 
 @dataclass
 class BriefTurn:
-    """A turn without its completion and texts; its fields are the columns of `page_queries.brief_rows`.
+    """A turn without its completion and texts; its fields are the columns of `brief_rows`.
 
     Pages of many long trajectories read thousands, of which a model's instances would cost twice the time.
     What is JSON is read when it is asked for: of most turns such a page shows the colour alone.

@@ -14,7 +14,7 @@ from training.contracts.number_text import counted
 from training.contracts.types import Limit, TrajectoryStatus
 from webapp.lib.turn_time import time_of
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.page_queries import brief_turns
+from webapp.trajectories.queries.trajectories import brief_turns
 from webapp.trajectories.turn_display import (
     UNSETTLED_WORDS,
     BriefTurn,

@@ -19,11 +19,11 @@ from webapp.experiments.page.equal_rewards import equal_rewards_of
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
 from webapp.live.event_publishing import last_seq
-from webapp.trajectories import page_queries
 from webapp.trajectories.access import get_group, get_trajectory, note_viewing
 from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.queries import groups, trajectories
 from webapp.trajectories.side_by_side.group_turns import group_turns
 from webapp.trajectories.turn_display import least_certain, tokens
 from webapp.trajectories.viewer_parts import (
@@ -61,9 +61,9 @@ def trajectory_list(request: MemberRequest) -> HttpResponse:
     team = member(request).team
     team_id = team.pk
     chosen = TrajectoryFilter.from_query(request.GET)
-    rows = chosen.apply(page_queries.list_rows(team_id))
+    rows = chosen.apply(trajectories.list_rows(team_id))
     page = paginate(rows, request.GET, sorts=SORTS, default=DEFAULT_SORT, noun="trajectories")
-    page_queries.list_cursors(page.rows)
+    trajectories.list_cursors(page.rows)
     experiments = Experiment.objects.filter(team_id=team_id).order_by("-id").values_list("pk", "name")
     named = TaskRecord.objects.of(team_id).exclude(family="").order_by("family")
     families = named.values_list("family", flat=True)
@@ -90,10 +90,10 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     note_viewing(request.user, trajectory)
     turns = first_page(trajectory)
     group = watched_group(request, trajectory)
-    lane = None if page_queries.has_long_lane(group) else page_queries.group_lane(group, trajectory.pk)
-    previous_group, next_group = page_queries.neighbour_groups(group)
+    lane = None if groups.has_long_lane(group) else groups.group_lane(group, trajectory.pk)
+    previous_group, next_group = groups.neighbour_groups(group)
     end = end_frame(trajectory, turns.turns)
-    entries = page_queries.replay_entries_of(trajectory)
+    entries = trajectories.replay_entries_of(trajectory)
     ctx = {
         "nav": "trajectories",
         "speeds": SPEEDS,
@@ -113,7 +113,7 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "lane": lane,
         "previous_group": previous_group,
         "next_group": next_group,
-        "entries": [(one, page_queries.replay_uses_of(one)) for one in entries],
+        "entries": [(one, trajectories.replay_uses_of(one)) for one in entries],
         "findings": trajectory.findings.filter(outcome="found").select_related("scanner"),
         **reward_context(trajectory, turns.turns),
         **branch_context(request, trajectory),
@@ -174,7 +174,7 @@ def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
 def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     """JSON with the HTML of what changes apart from turns: figures and reward breakdown."""
     trajectory = get_trajectory(request, pk)
-    turns = page_queries.brief_turns(trajectory)
+    turns = trajectories.brief_turns(trajectory)
     ctx: dict[str, Any] = {
         **reward_context(trajectory, turns),
         "group": trajectory.group,
@@ -200,7 +200,7 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
     """The lane partial, fetched again when a sibling changed."""
     group = get_group(request, pk)
     watched, first = request.GET.get("watched", ""), request.GET.get("first", "")
-    lane = page_queries.group_lane(
+    lane = groups.group_lane(
         group,
         whole_number(watched, "watched") if watched else None,
         first=whole_number(first or "0", "first"),
@@ -213,7 +213,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """Members side by side: final screens, rewards, advantages, breakdowns."""
     group = get_group(request, pk)
     num_shown = max(MIN_GROUP_CELLS, MAX_GROUP_CELLS // max(1, group.trajectories.count()))
-    lane = page_queries.group_lane(group, None, num_shown=num_shown)
+    lane = groups.group_lane(group, None, num_shown=num_shown)
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {

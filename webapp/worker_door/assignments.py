@@ -12,11 +12,12 @@ from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room
 from webapp.lib.remote_calls import OwnWorker, env_host
-from webapp.trajectories import branching, parked_trajectories
-from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.queries import branches as branch_queries
 from webapp.trajectories.row_to_types import turn_of
+from webapp.trajectories.services import parking
+from webapp.trajectories.services import trajectories as trajectory_services
+from webapp.trajectories.services.trajectories import hand_back_job
 from webapp.worker_door.job_tickets import require_ticket
 from webapp.worker_door.policy_tokens import policy_token
 
@@ -76,9 +77,9 @@ def claim(trajectory_id: int, worker_name: OwnWorker, ticket: str = "") -> Assig
     if worker.is_draining or disk_room.shortages(*disk_room.OF_EPISODES):
         hand_back_job(trajectory_id=trajectory_id)
         return None
-    row = trajectories.claim_trajectory(
+    row = trajectory_services.claim_trajectory(
         trajectory_id=trajectory_id, worker=worker
-    ) or parked_trajectories.claim_parked(trajectory_id=trajectory_id, worker=worker)
+    ) or parking.claim_parked(trajectory_id=trajectory_id, worker=worker)
     if row is None:
         return None
     alone = {"desktops": row.group.desktops}
@@ -110,7 +111,7 @@ def _branch_of(row: Trajectory) -> Branch:
     return Branch(
         snapshot=snapshot.name if snapshot else "",
         turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
-        text=branching.first_text(row),
+        text=branch_queries.first_text(row),
         milestones=tuple(ReachedMilestone.model_validate(one) for one in row.milestones),
     )
 

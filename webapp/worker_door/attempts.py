@@ -14,7 +14,7 @@ from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
 from webapp.experiments.pinned_models import pin_models, record_config, with_models
 from webapp.experiments.placement.pool import Share
 from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
-from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.services import groups
 from webapp.worker_door.policy_tokens import ended_hosts
 
 STOP_TEXTS = {
@@ -89,7 +89,7 @@ def claim_attempt(experiment_id: int, number: int, worker_name: OwnWorker) -> He
     ) or _claimed_before(experiment_id, number, worker_name)
     if row is None:
         return None
-    trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=number)
+    groups.cancel_groups_of(experiment_id=experiment_id, before_attempt=number)
     return held(attempt_of(row.pk))
 
 
@@ -214,7 +214,7 @@ def cancel_groups(attempt_id: OwnAttempt, up_to_own: bool) -> None:
     """All that its experiment still samples; `up_to_own`: not what a later attempt asked for."""
     row = attempt_of(attempt_id)
     before = row.number + 1 if up_to_own else None
-    trajectories.cancel_groups_of(experiment_id=row.experiment_id, before_attempt=before)
+    groups.cancel_groups_of(experiment_id=row.experiment_id, before_attempt=before)
 
 
 def _open(attempt_id: int) -> Attempt | None:

@@ -9,8 +9,8 @@ from webapp.fleet.models import Operation, OperationStatus
 from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
 from webapp.fleet.services.mirror_claims import HostNow
 from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnTrajectory, OwnWorker, env_host
-from webapp.trajectories import desktop_demand
-from webapp.trajectories.lifecycle import desktop_taken_away
+from webapp.trajectories.queries import desktop_demand
+from webapp.trajectories.services import trajectories
 from webapp.worker_door.ownership import own_of
 
 
@@ -104,10 +104,10 @@ def end_operation(operation_id: OwnOperation, outcome: str, is_done: bool) -> No
 @env_host.request
 def live_on_desktop(name: str) -> list[int]:
     """Trajectories on a desktop; a joined host hears of its own."""
-    live = desktop_taken_away.live_on_desktop(name)
+    live = trajectories.live_on_desktop(name)
     return own_of(live)
 
 
 @env_host.request
 def take_away(trajectory_id: OwnTrajectory, error: str) -> bool:
-    return desktop_taken_away.take_away(trajectory_id=trajectory_id, error=error)
+    return trajectories.take_desktop_away(trajectory_id=trajectory_id, error=error)

@@ -11,8 +11,8 @@ from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.fleet.services import desktops
 from webapp.lib.remote_calls import OwnTrajectory, caller, env_host
-from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import parking
 from webapp.worker_door.ownership import run_by_caller
 from webapp.worker_door.trajectories import end_errored, reported_trajectory
 
@@ -45,14 +45,14 @@ def park(
 ) -> None:
     """No desktop is free: the trajectory waits without a slot, `limit_s` at most; 0 = without limit."""
     row = reported_trajectory(trajectory_id)
-    waited_s = parked_trajectories.waited_s(row)
+    waited_s = parking.waited_s(row)
     if limit_s and waited_s > limit_s:
         end_errored(row.pk, "parked_too_long", f"no desktop for {waited_s:.0f} s: {reason}")
         return
-    notice = parked_trajectories.ParkingNotice(
+    notice = parking.ParkingNotice(
         reason=reason, position=position, wait_s=wait_s, retry_after_s=retry_after_s
     )
-    if not parked_trajectories.park_trajectory(trajectory=row, notice=notice):
+    if not parking.park_trajectory(trajectory=row, notice=notice):
         end_errored(row.pk, "desktop_quota", reason)  # it ran already; a cancelled one stays cancelled
 
 
@@ -60,7 +60,7 @@ def park(
 def unpark(trajectory_id: OwnTrajectory) -> bool:
     """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
     row = reported_trajectory(trajectory_id)
-    return row.status != TrajectoryStatus.PARKED or parked_trajectories.unpark_trajectory(trajectory=row)
+    return row.status != TrajectoryStatus.PARKED or parking.unpark_trajectory(trajectory=row)
 
 
 @env_host.report

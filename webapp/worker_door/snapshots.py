@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, env_host
-from webapp.trajectories import kept_desktop_snapshots
+from webapp.trajectories.queries import snapshots as snapshot_queries
+from webapp.trajectories.services import snapshots
 
 
 @env_host.report
@@ -18,7 +19,7 @@ def record_snapshot(
     pause_s: float,
     took_s: float,
 ) -> None:
-    kept_desktop_snapshots.record_snapshot(
+    snapshots.record_snapshot(
         trajectory_id=trajectory_id,
         turn=turn,
         host=host,
@@ -32,13 +33,13 @@ def record_snapshot(
 @env_host.report
 def record_snapshot_problem(trajectory_id: OwnTrajectory, problem: str) -> None:
     """The trajectory goes on without it."""
-    kept_desktop_snapshots.record_problem(trajectory_id=trajectory_id, problem=problem)
+    snapshots.record_problem(trajectory_id=trajectory_id, problem=problem)
 
 
 @env_host.report
 def record_lost_snapshot(host: OwnHost, name: str) -> None:
     """The machine's desk host does not have it any more."""
-    kept_desktop_snapshots.lose_snapshot(host=host, name=name)
+    snapshots.lose_snapshot(host=host, name=name)
 
 
 @env_host.request
@@ -47,5 +48,5 @@ def unknown_snapshots(host: OwnHost, created: dict[str, float], asked_at: dateti
 
     Rows of what it keeps no more are gone.
     """
-    ages_s = {name: kept_desktop_snapshots.age_s(at) for name, at in created.items()}
-    return kept_desktop_snapshots.reconcile_with_host(host=host, ages_s=ages_s, asked_at=asked_at)
+    ages_s = {name: snapshot_queries.age_s(at) for name, at in created.items()}
+    return snapshots.reconcile_with_host(host=host, ages_s=ages_s, asked_at=asked_at)

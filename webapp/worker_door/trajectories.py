@@ -30,10 +30,10 @@ from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, a
 from webapp.lib.statements.single_rows import marks
 from webapp.replay import inbox_admission
 from webapp.screens.models import ACTIVE_CONTROLS
-from webapp.trajectories import frames
-from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
+from webapp.trajectories.services import frames, turns
+from webapp.trajectories.services import trajectories as trajectory_services
 from webapp.worker_door.ownership import own_of, require_team, works_for
 
 NAMES = ("experiment", "group", "worker", "status")
@@ -67,7 +67,7 @@ def reported_trajectory(trajectory_id: int) -> Trajectory:
 @env_host.request
 def beat_trajectories(trajectory_ids: list[int]) -> None:
     """The heartbeat of those that a worker runs, or whose last reports are on their way."""
-    trajectories.beat_trajectories(own_of(trajectory_ids))
+    trajectory_services.beat_trajectories(own_of(trajectory_ids))
 
 
 @env_host.patient_request
@@ -100,13 +100,13 @@ def begin_running(
         height=screen[1],
         worker=row.worker,
     )
-    trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
+    trajectory_services.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
 
 
 @env_host.report
 def begin_evaluating(trajectory_id: OwnOpenTrajectory) -> None:
     row = reported_trajectory(trajectory_id)
-    trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
+    trajectory_services.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
 
 
 @env_host.report_of_turns
@@ -118,7 +118,7 @@ def open_turn(
     observed_at: datetime,
 ) -> None:
     """The screenshot is stored; this is the turn that shows it."""
-    trajectories.open_turn(
+    turns.open_turn(
         trajectory_id=trajectory_id,
         index=index,
         source=source,
@@ -135,7 +135,7 @@ def close_turn(
     completed_at: datetime,
     spent_ms: SpentMs | None,
 ) -> None:
-    trajectories.close_turn(
+    turns.close_turn(
         trajectory_id=trajectory_id,
         turn=turn,
         thought=thought,
@@ -147,21 +147,21 @@ def close_turn(
 @env_host.report_of_turns
 def record_final_screen(trajectory_id: OwnOpenTrajectory, frame: str) -> None:
     """What the evaluator is about to judge."""
-    trajectories.record_final_frame(trajectory=reported_trajectory(trajectory_id), frame=frame)
+    turns.record_final_frame(trajectory=reported_trajectory(trajectory_id), frame=frame)
 
 
 @env_host.report_of_turns
 def record_checks(trajectory_id: OwnOpenTrajectory, checks: list[EvaluatorCheck]) -> None:
     """What the evaluator looked at, for people."""
     rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
-    trajectories.record_checks(trajectory=reported_trajectory(trajectory_id), checks=rows)
+    turns.record_checks(trajectory=reported_trajectory(trajectory_id), checks=rows)
 
 
 @env_host.report_of_turns
 def record_milestones(trajectory_id: OwnOpenTrajectory, reached: list[ReachedMilestone]) -> None:
     """All milestones of its task that were reached up to now."""
     rows = [one.model_dump(mode="json") for one in reached]
-    trajectories.record_milestones(trajectory=reported_trajectory(trajectory_id), reached=rows)
+    turns.record_milestones(trajectory=reported_trajectory(trajectory_id), reached=rows)
 
 
 @env_host.report
@@ -184,9 +184,9 @@ def finish(
     if caller.get():
         reward, terms, turn_terms = _as_its_config_says(row, score)
     by_turn = {index: _plain(found) for index, found in turn_terms.items()}
-    trajectories.record_turn_terms(trajectory=row, terms=by_turn)
-    trajectories.record_fingerprint(trajectory=row, fingerprint=fingerprint)
-    trajectories.end_trajectory(
+    turns.record_turn_terms(trajectory=row, terms=by_turn)
+    turns.record_fingerprint(trajectory=row, fingerprint=fingerprint)
+    trajectory_services.end_trajectory(
         trajectory_id=row.pk, status=status, score=score, reward=reward, terms=_plain(terms), limit=limit
     )
     row = Trajectory.objects.get(pk=trajectory_id)
@@ -212,7 +212,7 @@ def _as_its_config_says(
 @env_host.report
 def end_errored(trajectory_id: OwnTrajectory, kind: str, error: str) -> None:
     """Infrastructure failed: never a reward; its place in the group is run again."""
-    trajectories.end_trajectory(
+    trajectory_services.end_trajectory(
         trajectory_id=trajectory_id,
         status=TrajectoryStatus.ERRORED,
         error=error[:4000],
@@ -222,7 +222,7 @@ def end_errored(trajectory_id: OwnTrajectory, kind: str, error: str) -> None:
 
 @env_host.report
 def end_cancelled(trajectory_id: OwnTrajectory) -> None:
-    trajectories.end_trajectory(trajectory_id=trajectory_id, status=TrajectoryStatus.CANCELLED)
+    trajectory_services.end_trajectory(trajectory_id=trajectory_id, status=TrajectoryStatus.CANCELLED)
 
 
 @any_host.patient_request

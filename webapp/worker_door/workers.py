@@ -16,10 +16,9 @@ from webapp.fleet.models import JoinedHost, Worker
 from webapp.fleet.services import workers
 from webapp.lib import send_job
 from webapp.lib.remote_calls import NotYours, OwnHost, OwnWorker, any_host, caller, env_host, gpu_host
-from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.lifecycle import RUNNING
-from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import trajectories as trajectory_services
+from webapp.trajectories.services.trajectories import RUNNING, hand_back_job
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.ownership import require_own_name, require_worker
 
@@ -70,7 +69,7 @@ def begin_anew(worker_name: str) -> None:
         return
     require_worker(worker_name)
     for pk in Trajectory.objects.filter(worker=worker, status__in=RUNNING).values_list("pk", flat=True):
-        trajectories.end_trajectory(
+        trajectory_services.end_trajectory(
             trajectory_id=pk,
             status=TrajectoryStatus.ERRORED,
             error=f"{worker.queue} worker {worker_name} was started anew",

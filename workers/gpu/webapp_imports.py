@@ -22,7 +22,7 @@ from webapp.lib.database_pool import lent_connection
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
 from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.patience import patiently
-from webapp.trajectories.frames import frames_folder
+from webapp.trajectories.services.frames import frames_folder
 from webapp.worker_door import attempts, gangs, gpu_hosts, saved_weights, trajectories
 from webapp.worker_door.attempts import AttemptNow, HeldAttempt
 from webapp.worker_door.gpu_hosts import LogName

@@ -2,7 +2,7 @@
 // Of long trajectories it holds the turns around the watched one only, and fetches others when it gets there.
 import { refreshPart } from "../lib/live_parts.js";
 
-const NUM_SHOWN = 48; // as webapp/trajectories/page_queries.py
+const NUM_SHOWN = 48; // as webapp/trajectories/queries/trajectories.py
 const BEFORE = 12; // turns that are shown before the one that was just reached
 
 export class GroupLane {

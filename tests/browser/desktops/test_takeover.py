@@ -31,8 +31,8 @@ from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Control
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.groups import GroupSpec, create_group
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]
 SOON = timedelta(seconds=4)

@@ -33,9 +33,9 @@ from tests.workers.desktops.qemu.test_desktops import OPTIONS, missing
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.replay.models import ReplayEntry
-from webapp.trajectories.frames import read_frame
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.desktops.host.client import DeskHostClient
 
 pytestmark = [

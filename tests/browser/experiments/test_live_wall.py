@@ -22,8 +22,9 @@ from training.contracts.types import (
 from webapp.experiments.lifecycle import alarms, trainer_reports
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Desktop
-from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import trajectories as trajectory_services
+from webapp.trajectories.services import turns
 
 
 @pytest.fixture
@@ -44,11 +45,11 @@ def take_turn(trajectory: Trajectory, index: int, action: Action) -> str:
     sha = make_frame(trajectory.team, index + 3)
     now = timezone.now()
     shown = Observation(sha256=sha, width=512, height=384)
-    trajectories.open_turn(
+    turns.open_turn(
         trajectory_id=trajectory.pk, index=index, source="policy", observation=shown, observed_at=now
     )
     turn = Turn(index=index, observation=shown, completion=Completion(text="x"), action=action)
-    trajectories.close_turn(trajectory_id=trajectory.pk, turn=turn, thought="", completed_at=now)
+    turns.close_turn(trajectory_id=trajectory.pk, turn=turn, thought="", completed_at=now)
     return sha
 
 
@@ -66,8 +67,8 @@ def test_a_tile_shows_each_new_frame_the_last_action_and_the_reward(
     expect(tile).to_contain_text("Type “lantern”")
     expect(tile.locator("[data-turn]")).to_have_text("Turn 2/8")
 
-    trajectories.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
-    trajectories.end_trajectory(
+    trajectory_services.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
+    trajectory_services.end_trajectory(
         trajectory_id=running.pk, status=TrajectoryStatus.TERMINATED, score=1.0, reward=0.9
     )
     expect(tile.locator(".verdict")).to_have_text("+0.90")
@@ -146,8 +147,10 @@ def test_a_tile_changes_its_words_and_its_picture_at_one_moment(
     old = page.locator(f'[data-trajectory="{running.pk}"]')
     expect(old).to_contain_text(running.task.instruction)
 
-    trajectories.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
-    trajectories.end_trajectory(trajectory_id=running.pk, status=TrajectoryStatus.TERMINATED, score=1.0)
+    trajectory_services.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
+    trajectory_services.end_trajectory(
+        trajectory_id=running.pk, status=TrajectoryStatus.TERMINATED, score=1.0
+    )
     group = make_group(experiment=experiment, size=1, purpose=Purpose.TRAIN)
     successor = make_trajectory(group=group, status="running", turns=0)
     sha = make_frame(people.team, 3)

@@ -11,8 +11,8 @@ from testing.factories import make_group, make_trajectory
 from tests.webapp.trajectories.test_branching import HOST, join, keep, qemu_experiment, wanted
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.dispatcher import send_waiting
-from webapp.trajectories import branching, lifecycle
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import announcements, branches, trajectories
 
 SIZES = [(1280, 800), (390, 844)]
 
@@ -86,7 +86,7 @@ def test_the_tree_follows_its_branches_while_they_run(
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto(f"/trajectories/{parent.pk}/tree/")
     expect(page.locator("[data-node]")).to_have_count(1)
-    made = branching.branch_trajectory(trajectory=parent, request=wanted(2, 2))
+    made = branches.branch_trajectory(trajectory=parent, request=wanted(2, 2))
     expect(page.locator("[data-node]")).to_have_count(3)
     expect(page.get_by_text("Waiting for a desktop")).to_have_count(2)
 
@@ -94,13 +94,13 @@ def test_the_tree_follows_its_branches_while_they_run(
         experiment=parent.experiment, task=parent.task, purpose=Purpose.BRANCH, parent=parent, branch_turn=0
     )
     runner = Recorder(group)
-    lifecycle.announce(parent, parent.status)
+    announcements.announce(parent, parent.status)
     row = page.locator(f'[data-node="{runner.trajectory.pk}"]')
     expect(row).to_be_visible()
     for count in (1, 2):
         runner.turn()
         expect(row.locator(".tree-cell")).to_have_count(count)
-    lifecycle.end_trajectory(trajectory_id=runner.trajectory.pk, status=TrajectoryStatus.CANCELLED)
+    trajectories.end_trajectory(trajectory_id=runner.trajectory.pk, status=TrajectoryStatus.CANCELLED)
     expect(row.get_by_text("Cancelled")).to_be_visible()
     assert fits(page)
     assert made.trajectories.count() == 2

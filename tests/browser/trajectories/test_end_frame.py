@@ -10,8 +10,8 @@ from testing.browser.people_at_desktops import EnvWorker, record_of, wait_for
 from testing.factories import make_replay_entry
 from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, Task, Turn
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.env.actors import Decision
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]

@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_task, make_trajectory
-from webapp.trajectories.lifecycle import record_milestones
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.turns import record_milestones
 
 
 @pytest.fixture

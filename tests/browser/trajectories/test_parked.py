@@ -4,18 +4,16 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import parking
 
 REASON = "the quota of 16 sandboxes is used up"
 
 
 def told(row: Trajectory, position: int, wait_s: float) -> None:
     row.refresh_from_db()
-    notice = parked_trajectories.ParkingNotice(
-        reason=REASON, position=position, wait_s=wait_s, retry_after_s=5.0
-    )
-    assert parked_trajectories.park_trajectory(trajectory=row, notice=notice)
+    notice = parking.ParkingNotice(reason=REASON, position=position, wait_s=wait_s, retry_after_s=5.0)
+    assert parking.park_trajectory(trajectory=row, notice=notice)
 
 
 def test_list_and_viewer_follow_the_queue_until_a_desktop_is_there(sign_in: SignIn, people: People):
@@ -43,7 +41,7 @@ def test_list_and_viewer_follow_the_queue_until_a_desktop_is_there(sign_in: Sign
     expect(screen).to_contain_text("About 12 s")
     expect(viewer.locator("[data-figures]")).to_contain_text("Place 1")
 
-    assert parked_trajectories.unpark_trajectory(trajectory=row)
+    assert parking.unpark_trajectory(trajectory=row)
     expect(cell).to_contain_text("Resetting")
     expect(screen).to_contain_text("The desktop is being reset")
     expect(viewer.locator("[data-figures]")).not_to_contain_text("Place")

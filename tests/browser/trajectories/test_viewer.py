@@ -24,8 +24,8 @@ from testing.paths import REPOSITORY
 from training.contracts.turn_trace import TurnPart
 from webapp.lib.supervisor.ports import free_port
 from webapp.live.broadcast import is_watched
-from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.live_pictures import show_screen
+from webapp.trajectories.services.announcements import stream_of
 
 
 def cells(page: Page) -> list[str]:

@@ -18,8 +18,8 @@ from webapp.attacks.standing import badges_of, standing_of
 from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskRecord
 from webapp.tasks_library.flags import scored
-from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import end_trajectory
 
 pytestmark = pytest.mark.django_db
 FILE = "/home/desk/note.txt"

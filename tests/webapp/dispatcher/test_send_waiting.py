@@ -14,8 +14,8 @@ from webapp.dispatcher import place_experiments, send_waiting
 from webapp.experiments.lifecycle.attempts import start_attempt
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
 from webapp.fleet.services.workers import beat_worker
-from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import groups, trajectories
 
 pytestmark = pytest.mark.django_db
 
@@ -35,8 +35,8 @@ def experiment_with(
     config = {"desktops": {"num_desktops": num_desktops}}
     experiment = make_experiment(team=team or make_team(), config=config, priority=priority)
     for _ in range(waiting):
-        request = lifecycle.GroupSpec(task=make_task(), size=1, purpose=Purpose.TRAIN)
-        lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
+        request = groups.GroupSpec(task=make_task(), size=1, purpose=Purpose.TRAIN)
+        groups.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
     return experiment
 
 
@@ -158,9 +158,9 @@ def test_a_job_that_was_lost_while_the_clock_moved_is_sent_again(
 def test_what_a_lost_attempt_asked_for_is_called_off_before_it_uses_up_its_retries(sent: list[int]) -> None:
     experiment = make_experiment(status=ExperimentStatus.RUNNING)
     Attempt.objects.create(experiment=experiment, number=2, worker_name="gpu@here")
-    request = lifecycle.GroupSpec(task=make_task(), size=2, purpose=Purpose.TRAIN)
+    request = groups.GroupSpec(task=make_task(), size=2, purpose=Purpose.TRAIN)
     of_it = {"request": request, "team_id": experiment.team_id, "experiment": experiment}
-    group = lifecycle.create_group(**of_it, attempt=2)
+    group = groups.create_group(**of_it, attempt=2)
     Experiment.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     call_command("dispatch", "--once")
     assert set(group.trajectories.values_list("status", flat=True)) == {"cancelled"}
@@ -202,5 +202,7 @@ def test_a_single_worker_gets_its_next_job_with_the_end_of_the_last(
     send_waiting.fill_free_slots()
     Trajectory.objects.filter(pk__in=sent).update(status=TrajectoryStatus.EVALUATING)
     with django_capture_on_commit_callbacks(execute=True):
-        lifecycle.end_trajectory(trajectory_id=sent[0], status=TrajectoryStatus.TERMINATED, score=1, reward=1)
+        trajectories.end_trajectory(
+            trajectory_id=sent[0], status=TrajectoryStatus.TERMINATED, score=1, reward=1
+        )
     assert len(sent) == 3

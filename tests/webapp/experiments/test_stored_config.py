@@ -15,7 +15,7 @@ from webapp.experiments.checkpoints.evaluate_on_demand import HowToEvaluate, req
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.page.part_contexts import PARTS, TABS
-from webapp.trajectories.desktop_demand import waiting_desktops
+from webapp.trajectories.queries.desktop_demand import waiting_desktops
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
 from webapp.fleet.services.desktops import record_desktop
 from webapp.fleet.services.workers import beat_again
 from webapp.live.models import Event
-from webapp.trajectories import desktop_demand
+from webapp.trajectories.queries import desktop_demand
 from webapp.worker_door import workers as door
 
 pytestmark = pytest.mark.django_db

@@ -13,8 +13,8 @@ from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker, lose_stale_workers
-from webapp.trajectories.lifecycle import lose_stale_trajectories
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import lose_stale_trajectories
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)

@@ -14,8 +14,8 @@ from webapp.live import broadcast
 from webapp.live.broadcast import is_watched
 from webapp.live.consumers import LiveConsumer
 from webapp.live.subscription_backlog import Feed
-from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.live_pictures import SMALL_WIDTH, show_screen
+from webapp.trajectories.services.announcements import stream_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

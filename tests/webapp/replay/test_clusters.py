@@ -16,8 +16,8 @@ from webapp.replay.curation.clusters import compare_waiting, surplus_of
 from webapp.replay.curation.likeness import alike, difference_hash, differences, differing_bits
 from webapp.replay.labels import undo_latest
 from webapp.replay.models import ReplayEntry
-from webapp.trajectories.frames import read_frame, store_frame
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.frames import read_frame, store_frame
 
 pytestmark = pytest.mark.django_db
 

@@ -21,8 +21,8 @@ from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.fleet.services.workers import beat_worker
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.replay.models import ReplayEntry
-from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services.frames import read_frame
 
 pytestmark = pytest.mark.django_db
 

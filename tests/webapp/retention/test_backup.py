@@ -22,7 +22,7 @@ from webapp.retention.deletion_lock import deletion_allowed, deletion_held
 WRITER = """
 import sys
 from testing.factories import make_experiment, make_team, make_trajectory
-from webapp.trajectories.frames import store_frame
+from webapp.trajectories.services.frames import store_frame
 from PIL import Image
 from io import BytesIO
 experiment = make_experiment(team=make_team(), status="running")

@@ -23,8 +23,8 @@ from webapp.retention import prune, selection
 from webapp.retention.models import RetentionRule
 from webapp.retention.summary import summaries
 from webapp.trajectories.frame_files.names import frame_path
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
+from webapp.trajectories.services.frames import store_frame
 
 pytestmark = pytest.mark.django_db
 OLD = timedelta(days=40)

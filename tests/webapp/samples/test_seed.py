@@ -16,10 +16,10 @@ from webapp.replay.injections import offers
 from webapp.replay.models import ReplayEntry
 from webapp.samples.delete import delete_samples
 from webapp.samples.seed import TASK_SET, seed
-from webapp.trajectories.branch_tree import tree_of
-from webapp.trajectories.frames import read_frame
-from webapp.trajectories.lifecycle import has_left_its_group
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
+from webapp.trajectories.queries.branch_tree import tree_of
+from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.services.group_places import has_left_its_group
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from webapp.screens.models import CONTROL_TRANSITIONS, Control, ControlStatus, H
 from webapp.screens.queries import screen_state, state_of_screen
 from webapp.screens.relay_tickets import make_ticket, read_ticket
 from webapp.screens.rfb.gestures_to_actions import Gesture
-from webapp.trajectories.lifecycle import end_trajectory, move_trajectory
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import group_of
+from webapp.trajectories.services.trajectories import end_trajectory, move_trajectory
 
 pytestmark = pytest.mark.django_db
 

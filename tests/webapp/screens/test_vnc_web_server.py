@@ -19,8 +19,8 @@ from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import AuditAction, AuditEntry, Membership
 from webapp.screens import screen_control
 from webapp.screens.models import Control, ControlStatus
-from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import end_trajectory
 from workers.env.reporting.human_control import read_ticket
 from workers.env.takeover.vnc_relay import Relay
 

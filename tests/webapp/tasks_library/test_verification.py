@@ -10,8 +10,8 @@ from webapp.experiments.launch.preflight.tasks_and_replay import task_checks
 from webapp.experiments.models import TaskRecord
 from webapp.tasks_library.discrimination import discrimination_of
 from webapp.tasks_library.verification import MAX_OPEN, verification_of
-from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services.trajectories import end_trajectory
 
 pytestmark = pytest.mark.django_db
 

@@ -21,12 +21,16 @@ from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.trajectories import branching, kept_desktop_snapshots
-from webapp.trajectories.branch_tree import tree_of
-from webapp.trajectories.branching import BranchRefused, BranchRequest, branch_trajectory
-from webapp.trajectories.lifecycle import cancel_groups_of, claim_trajectory, end_trajectory
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory
+from webapp.trajectories.queries import branches as branch_queries
+from webapp.trajectories.queries import snapshots as snapshot_queries
+from webapp.trajectories.queries.branch_tree import tree_of
+from webapp.trajectories.queries.branches import BranchRefused
 from webapp.trajectories.row_to_types import trajectory_of
+from webapp.trajectories.services import branches, snapshots
+from webapp.trajectories.services.branches import BranchRequest, branch_trajectory
+from webapp.trajectories.services.groups import cancel_groups_of
+from webapp.trajectories.services.trajectories import claim_trajectory, end_trajectory
 
 pytestmark = pytest.mark.django_db
 
@@ -61,7 +65,7 @@ def qemu_experiment(*, has_policy: bool = True, **values):
 
 def keep(trajectory: Trajectory, *turns: int, host: str = HOST) -> None:
     for turn in turns:
-        kept_desktop_snapshots.record_snapshot(
+        snapshots.record_snapshot(
             trajectory_id=trajectory.pk,
             turn=turn,
             host=host,
@@ -108,7 +112,7 @@ def test_a_branch_from_the_first_turn_has_no_turns_yet(parent):
     keep(parent, 0)
     member = branch_trajectory(trajectory=parent, request=wanted(0, 1)).trajectories.get()
     assert (member.num_turns, member.last_frame) == (0, "")
-    assert branching.first_text(member) == parent.task.instruction
+    assert branch_queries.first_text(member) == parent.task.instruction
 
 
 def test_the_parents_watchers_and_those_of_the_root_are_told(parent):
@@ -125,14 +129,14 @@ def test_the_parents_watchers_and_those_of_the_root_are_told(parent):
 def test_the_agent_hears_at_its_first_turn_what_its_parents_agent_heard(parent):
     parent.turns.filter(index=2).update(observation_text="The last action failed: off screen.")
     member = branch_trajectory(trajectory=parent, request=wanted()).trajectories.first()
-    assert branching.first_text(member) == "The last action failed: off screen."
+    assert branch_queries.first_text(member) == "The last action failed: off screen."
     parent.turns.filter(index=2).update(source=Source.HUMAN)
-    assert branching.first_text(member) == branching.DESKTOP_WAS_USED
+    assert branch_queries.first_text(member) == branch_queries.DESKTOP_WAS_USED
 
 
 def test_a_branch_of_an_inherited_turn_belongs_to_the_one_whose_turn_it_is(parent):
     member = branch_trajectory(trajectory=parent, request=wanted(2)).trajectories.first()
-    assert sorted(kept_desktop_snapshots.snapshots_of(member)) == [1, 2]
+    assert sorted(snapshot_queries.snapshots_of(member)) == [1, 2]
     again = branch_trajectory(trajectory=member, request=wanted(1, 1))
     assert (again.parent, again.branch_turn) == (parent, 1)
 
@@ -235,7 +239,7 @@ def test_without_a_policy_server_the_policy_cannot_go_on(parent):
     field, message = refused(parent, wanted())
     assert field == "source"
     assert "policy server" in message
-    assert branching.candidates(parent)[0].problem
+    assert branch_queries.candidates(parent)[0].problem
 
 
 def test_the_oracle_goes_on_from_its_own_turns_only(worker):
@@ -253,7 +257,7 @@ def test_the_oracle_goes_on_from_its_own_turns_only(worker):
     found = branch_trajectory(trajectory=trajectory, request=wanted(2, 2, source=Source.ORACLE))
     member = found.trajectories.first()
     assert (member.source, member.policy_version) == (Source.ORACLE, None)
-    assert branching.first_text(member) == ""
+    assert branch_queries.first_text(member) == ""
     assert "everything that it knows" in refused(trajectory, wanted(4, source=Source.ORACLE))[1]
     trajectory.turns.filter(index=0).update(source=Source.POLICY)
     assert "from the start only" in refused(trajectory, wanted(2, source=Source.ORACLE))[1]
@@ -293,9 +297,9 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
     sent.clear()
     send_waiting.fill_free_slots()
     assert sent == [(other.pk, "")]
-    assert branching.give_up_hostless() == []  # it may come back
+    assert branches.give_up_hostless() == []  # it may come back
     group.trajectories.update(created_at=timezone.now() - timedelta(minutes=5))
-    assert len(branching.give_up_hostless()) == 2
+    assert len(branches.give_up_hostless()) == 2
     errors = {(row.status, row.error_kind, row.tries) for row in group.trajectories.all()}
     assert errors == {("errored", "host_gone", 0)}
 
@@ -306,20 +310,17 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
 def test_what_a_host_keeps_no_more_is_gone_and_what_no_row_knows_is_named(parent):
     kept, dropped = parent.snapshots.order_by("turn")
     ages = {kept.name: 500.0, "sfffffffffffffff1": 500.0, "sfffffffffffffff2": 1.0}
-    orphans = kept_desktop_snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now())
+    orphans = snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now())
     assert orphans == {"sfffffffffffffff1"}  # the young one's row may still be written
     dropped.refresh_from_db()
     assert dropped.status == SnapshotStatus.GONE
     assert Event.objects.filter(type="snapshot.dropped", payload__turn=dropped.turn).count() == 1
-    assert (
-        kept_desktop_snapshots.reconcile_with_host(host="machine-b", ages_s={}, asked_at=timezone.now())
-        == set()
-    )
+    assert snapshots.reconcile_with_host(host="machine-b", ages_s={}, asked_at=timezone.now()) == set()
 
 
 def test_a_snapshot_that_was_recorded_after_the_question_is_not_taken_for_gone(parent):
     asked_at = timezone.now() - timedelta(minutes=1)
-    assert kept_desktop_snapshots.reconcile_with_host(host=HOST, ages_s={}, asked_at=asked_at) == set()
+    assert snapshots.reconcile_with_host(host=HOST, ages_s={}, asked_at=asked_at) == set()
     assert set(parent.snapshots.values_list("status", flat=True)) == {SnapshotStatus.KEPT}
 
 
@@ -327,23 +328,21 @@ def test_a_deleted_trajectorys_snapshots_become_orphans(parent):
     names = set(parent.snapshots.values_list("name", flat=True))
     parent.delete()
     ages = dict.fromkeys(names, 500.0)
-    assert (
-        kept_desktop_snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
-    )
+    assert snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
 
 
 def test_snapshots_are_switched_on_for_running_machines_only(parent):
     running = make_trajectory(experiment=parent.experiment, status="running", reward=None)
-    assert not kept_desktop_snapshots.wants_snapshots(trajectory_id=running.pk)
-    kept_desktop_snapshots.switch_snapshots(trajectory=running, on=True)
-    assert kept_desktop_snapshots.wants_snapshots(trajectory_id=running.pk)
-    kept_desktop_snapshots.switch_snapshots(trajectory=running, on=False)
-    assert not kept_desktop_snapshots.wants_snapshots(trajectory_id=running.pk)
-    with pytest.raises(kept_desktop_snapshots.SnapshotsRefused, match="has ended"):
-        kept_desktop_snapshots.switch_snapshots(trajectory=parent, on=True)
+    assert not snapshot_queries.wants_snapshots(trajectory_id=running.pk)
+    snapshots.switch_snapshots(trajectory=running, on=True)
+    assert snapshot_queries.wants_snapshots(trajectory_id=running.pk)
+    snapshots.switch_snapshots(trajectory=running, on=False)
+    assert not snapshot_queries.wants_snapshots(trajectory_id=running.pk)
+    with pytest.raises(snapshots.SnapshotsRefused, match="has ended"):
+        snapshots.switch_snapshots(trajectory=parent, on=True)
     plain = make_trajectory(team=make_team(), status="running", reward=None)
-    with pytest.raises(kept_desktop_snapshots.SnapshotsRefused, match="x11 cannot be saved"):
-        kept_desktop_snapshots.switch_snapshots(trajectory=plain, on=True)
+    with pytest.raises(snapshots.SnapshotsRefused, match="x11 cannot be saved"):
+        snapshots.switch_snapshots(trajectory=plain, on=True)
 
 
 # --- the tree ----------------------------------------------------------------------------------------

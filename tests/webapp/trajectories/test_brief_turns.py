@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from testing.factories import make_trajectory
 from webapp.trajectories.models import TurnRecord
-from webapp.trajectories.page_queries import brief_turns
+from webapp.trajectories.queries.trajectories import brief_turns
 from webapp.trajectories.turn_display import turn_json, turn_state
 
 pytestmark = pytest.mark.django_db

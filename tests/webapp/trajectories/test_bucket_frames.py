@@ -28,10 +28,11 @@ from webapp.lib.media.bucket_storage import BucketStorage
 from webapp.lib.media.errors import StorageAway, StorageRefused
 from webapp.lib.media.media_files import media_files, write_media
 from webapp.retention import prune
-from webapp.trajectories import frame_views, frames
+from webapp.trajectories import frame_views
 from webapp.trajectories.frame_files import in_bucket as bucket_frames
 from webapp.trajectories.frame_files.names import frame_path
-from webapp.trajectories.frames import delete_unused_frames, frame_bytes, read_frame, store_frame
+from webapp.trajectories.services import frames
+from webapp.trajectories.services.frames import delete_unused_frames, frame_bytes, read_frame, store_frame
 
 pytestmark = pytest.mark.django_db
 

@@ -6,8 +6,8 @@ from testing.factories import make_experiment, make_group, make_trajectory
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Group
+from webapp.trajectories.services.trajectories import end_trajectory
 
 pytestmark = pytest.mark.django_db
 CONFIG = ExperimentConfig().model_dump(mode="json")

@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
 from training.contracts.types import Limit, Observation, Source
-from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.services import turns
 
 pytestmark = pytest.mark.django_db
 
@@ -82,7 +82,7 @@ def test_the_viewer_holds_every_turn_with_its_action_and_reward(web, team):
 def test_the_cursor_of_a_running_trajectory_covers_exactly_what_the_page_shows(web, team):
     trajectory = make_trajectory(team=team, turns=0, status="running", reward=None)
     seen = Observation(sha256="a" * 64, width=512, height=384)
-    lifecycle.open_turn(
+    turns.open_turn(
         trajectory_id=trajectory.pk,
         index=0,
         source=Source.POLICY,

@@ -16,14 +16,12 @@ from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import lifecycle, parked_trajectories
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services import groups, parking, trajectories
 
 pytestmark = pytest.mark.django_db
 
-QUOTA = parked_trajectories.ParkingNotice(
-    reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0
-)
+QUOTA = parking.ParkingNotice(reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0)
 
 
 def env_worker(name: str = "env@here") -> Worker:
@@ -34,15 +32,15 @@ def make_waiting_group(size: int = 1, num_desktops: int = 4) -> Group:
     experiment = make_experiment(team=make_team())
     Experiment.objects.filter(pk=experiment.pk).update(config={"desktops": {"num_desktops": num_desktops}})
     experiment.refresh_from_db()
-    request = lifecycle.GroupSpec(task=make_task(), size=size, purpose=Purpose.TRAIN)
-    return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
+    request = groups.GroupSpec(task=make_task(), size=size, purpose=Purpose.TRAIN)
+    return groups.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
-def parked(group: Group | None = None, notice: parked_trajectories.ParkingNotice = QUOTA) -> Trajectory:
+def parked(group: Group | None = None, notice: parking.ParkingNotice = QUOTA) -> Trajectory:
     row = (group or make_waiting_group()).trajectories.filter(status="queued").first()
     Trajectory.objects.filter(pk=row.pk).update(sent_at=timezone.now())
-    claimed = lifecycle.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
-    assert parked_trajectories.park_trajectory(trajectory=claimed, notice=notice)
+    claimed = trajectories.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
+    assert parking.park_trajectory(trajectory=claimed, notice=notice)
     claimed.refresh_from_db()
     return claimed
 
@@ -86,7 +84,7 @@ def test_it_is_asked_for_again_only_when_it_is_due(sent: list[int]) -> None:
 
 @pytest.mark.parametrize("hint_s", [5.0, 86_400.0], ids=["soon", "tomorrow, as the service says"])
 def test_a_clock_that_was_set_back_holds_it_up_for_minutes_at_most(sent: list[int], hint_s: float) -> None:
-    row = parked(notice=parked_trajectories.ParkingNotice(reason="full", retry_after_s=hint_s))
+    row = parked(notice=parking.ParkingNotice(reason="full", retry_after_s=hint_s))
     send_waiting.fill_free_slots()
     assert sent == [], "it is not due"
     Trajectory.objects.filter(pk=row.pk).update(retry_at=row.retry_at + timedelta(hours=1))
@@ -98,12 +96,12 @@ def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    claimed = parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert claimed.status == TrajectoryStatus.PARKED
-    assert parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
+    assert parking.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
     since = row.parked_at
-    again = parked_trajectories.ParkingNotice(reason="still full", position=1)
-    assert parked_trajectories.park_trajectory(trajectory=claimed, notice=again)
+    again = parking.ParkingNotice(reason="still full", position=1)
+    assert parking.park_trajectory(trajectory=claimed, notice=again)
     row.refresh_from_db()
     assert (row.parked_at, row.parking["position"], row.parking["asked"]) == (since, 1, 2)
 
@@ -112,9 +110,9 @@ def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    claimed = parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker())
-    assert parked_trajectories.unpark_trajectory(trajectory=claimed)
-    assert lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
+    claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    assert parking.unpark_trajectory(trajectory=claimed)
+    assert trajectories.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
     row.refresh_from_db()
     assert (row.tries, row.retries.count(), row.started_at is None) == (0, 0, False)
 
@@ -123,15 +121,15 @@ def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None
     waiting, asked = parked(), parked()
     make_due(asked)
     send_waiting.fill_free_slots()
-    claimed = parked_trajectories.claim_parked(trajectory_id=asked.pk, worker=env_worker())
+    claimed = parking.claim_parked(trajectory_id=asked.pk, worker=env_worker())
     for row in (waiting, asked):
-        lifecycle.cancel_group(group=row.group)
+        groups.cancel_group(group=row.group)
         row.refresh_from_db()
         assert row.status == "cancelled"
         row.group.refresh_from_db()
         assert row.group.finished_at
-    assert not parked_trajectories.unpark_trajectory(trajectory=claimed)
-    assert not parked_trajectories.park_trajectory(trajectory=claimed, notice=QUOTA)
+    assert not parking.unpark_trajectory(trajectory=claimed)
+    assert not parking.park_trajectory(trajectory=claimed, notice=QUOTA)
     send_waiting.fill_free_slots()
     assert waiting.pk not in sent
 
@@ -155,8 +153,8 @@ def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker())
-    lifecycle.beat_trajectories([row.pk])
+    parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    trajectories.beat_trajectories([row.pk])
     long_ago = timezone.now() - timedelta(minutes=1)
     Trajectory.objects.filter(pk=row.pk).update(heartbeat_at=long_ago)
     Worker.objects.all().update(heartbeat_at=long_ago)
@@ -169,24 +167,24 @@ def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
 
 @pytest.mark.parametrize(("asked", "least", "most"), [(1, 1, 2), (3, 4, 8), (9, 30, 60), (10_000, 30, 60)])
 def test_without_a_hint_the_pauses_grow(asked: int, least: float, most: float) -> None:
-    assert least <= parked_trajectories.pause_s(None, asked) <= most
+    assert least <= parking.pause_s(None, asked) <= most
 
 
 def test_a_hint_is_kept_and_never_undercut() -> None:
-    assert 7 <= parked_trajectories.pause_s(7, 50) <= 7.7
-    assert parked_trajectories.pause_s(0, 1) >= parked_trajectories.SHORTEST_PAUSE_S
+    assert 7 <= parking.pause_s(7, 50) <= 7.7
+    assert parking.pause_s(0, 1) >= parking.SHORTEST_PAUSE_S
 
 
 def test_a_clock_that_was_set_ahead_is_no_time_that_was_waited() -> None:
     row = parked()
     row.parking["asked_at"] -= 24 * 3600
-    assert parked_trajectories.waited_s(row) < 1000
+    assert parking.waited_s(row) < 1000
     row.parking |= {"asked_at": row.parking["asked_at"] + 48 * 3600, "waited_s": 40.0}
-    assert parked_trajectories.waited_s(row) == 40.0
+    assert parking.waited_s(row) == 40.0
 
 
 def test_a_hint_of_hours_is_not_waited_for() -> None:
-    assert 600 <= parked_trajectories.pause_s(86_400, 1) <= 660
+    assert 600 <= parking.pause_s(86_400, 1) <= 660
 
 
 def test_pages_tell_place_and_time(client: Client) -> None:

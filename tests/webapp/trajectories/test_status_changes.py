@@ -15,9 +15,9 @@ from webapp.dispatcher import send_waiting
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of
+from webapp.trajectories.services import advantages, announcements, groups, trajectories, turns
 from webapp.worker_door.trajectories import finish
 
 pytestmark = pytest.mark.django_db
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 def make_sampled_group(size: int = 2, **values: object) -> Group:
     experiment = make_experiment(team=make_team())
-    return lifecycle.create_group(
-        request=lifecycle.GroupSpec(task=make_task(), size=size, purpose=Purpose.TRAIN, **values),
+    return groups.create_group(
+        request=groups.GroupSpec(task=make_task(), size=size, purpose=Purpose.TRAIN, **values),
         team_id=experiment.team_id,
         experiment=experiment,
         attempt=1,
@@ -38,10 +38,10 @@ def env_worker(slots: int = 2) -> Worker:
 
 
 def run_to_the_end(trajectory: Trajectory, reward: float) -> None:
-    claimed = lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
-    lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
-    lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.EVALUATING)
-    assert lifecycle.end_trajectory(
+    claimed = trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    trajectories.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
+    trajectories.move_trajectory(trajectory=claimed, to=TrajectoryStatus.EVALUATING)
+    assert trajectories.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.TERMINATED, score=reward, reward=reward
     )
 
@@ -49,8 +49,8 @@ def run_to_the_end(trajectory: Trajectory, reward: float) -> None:
 def test_a_trajectory_is_claimed_once() -> None:
     trajectory = make_sampled_group(size=2).trajectories.first()
     worker = env_worker()
-    assert lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=worker)
-    assert lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=worker) is None
+    assert trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=worker)
+    assert trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=worker) is None
 
 
 def test_a_group_finishes_once_with_its_statistics_and_a_cursor() -> None:
@@ -68,8 +68,8 @@ def test_a_group_finishes_once_with_its_statistics_and_a_cursor() -> None:
 def test_an_errored_trajectory_is_run_again_and_never_scored() -> None:
     group = make_sampled_group(size=2)
     first, second = group.trajectories.order_by("member")
-    lifecycle.claim_trajectory(trajectory_id=first.pk, worker=env_worker())
-    lifecycle.end_trajectory(trajectory_id=first.pk, status=TrajectoryStatus.ERRORED, error="the VM died")
+    trajectories.claim_trajectory(trajectory_id=first.pk, worker=env_worker())
+    trajectories.end_trajectory(trajectory_id=first.pk, status=TrajectoryStatus.ERRORED, error="the VM died")
     again = group.trajectories.get(retry_of=first)
     assert (again.member, again.tries, again.status) == (first.member, 1, TrajectoryStatus.QUEUED)
     run_to_the_end(again, 1.0)
@@ -89,14 +89,16 @@ def test_an_errored_trajectory_is_run_again_and_never_scored() -> None:
 )
 def test_an_error_in_any_words_of_any_length_is_recorded(error: str) -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
-    lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
-    assert lifecycle.end_trajectory(
+    trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    assert trajectories.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error=error, error_kind="evaluator"
     )
     trajectory.refresh_from_db()
     assert trajectory.status == TrajectoryStatus.ERRORED
     assert trajectory.error == error.replace("\ud83d", "\ufffd")
-    event = Event.objects.filter(stream=lifecycle.stream_of(trajectory.pk), type="trajectory.updated").last()
+    event = Event.objects.filter(
+        stream=announcements.stream_of(trajectory.pk), type="trajectory.updated"
+    ).last()
     assert event.payload["status"] == TrajectoryStatus.ERRORED
     assert trajectory.error.startswith(event.payload["error"].rstrip("\u2026"))
 
@@ -105,7 +107,7 @@ def test_a_place_whose_retries_are_used_up_stays_empty_and_the_group_still_finis
     group = make_sampled_group(size=1)
     for _ in range(3):
         trajectory = group.trajectories.get(status=TrajectoryStatus.QUEUED)
-        lifecycle.end_trajectory(
+        trajectories.end_trajectory(
             trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="no disk"
         )
     group.refresh_from_db()
@@ -117,9 +119,9 @@ def test_a_place_whose_retries_are_used_up_stays_empty_and_the_group_still_finis
 def test_a_dead_worker_turns_its_trajectories_into_errored_ones() -> None:
     group = make_sampled_group(size=1)
     trajectory = group.trajectories.get()
-    lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
     Trajectory.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert lifecycle.lose_stale_trajectories() == [trajectory.pk]
+    assert trajectories.lose_stale_trajectories() == [trajectory.pk]
     trajectory.refresh_from_db()
     assert trajectory.status == TrajectoryStatus.ERRORED
     assert "env@here stopped answering" in trajectory.error
@@ -128,9 +130,9 @@ def test_a_dead_worker_turns_its_trajectories_into_errored_ones() -> None:
 
 def test_a_late_report_of_a_lost_worker_changes_nothing() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
-    lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
-    lifecycle.end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="lost")
-    assert not lifecycle.end_trajectory(
+    trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    trajectories.end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="lost")
+    assert not trajectories.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.TERMINATED, score=1.0, reward=1.0
     )
     trajectory.refresh_from_db()
@@ -139,14 +141,14 @@ def test_a_late_report_of_a_lost_worker_changes_nothing() -> None:
 
 def test_a_queued_trajectory_cannot_be_scored() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
-    assert not lifecycle.end_trajectory(
+    assert not trajectories.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.TERMINATED, score=1.0, reward=1.0
     )
 
 
 def test_cancelling_an_attempts_groups_ends_waiting_members_and_is_not_retried() -> None:
     group = make_sampled_group(size=2)
-    assert lifecycle.cancel_groups_of(experiment_id=group.experiment_id) == 1
+    assert groups.cancel_groups_of(experiment_id=group.experiment_id) == 1
     assert set(group.trajectories.values_list("status", flat=True)) == {TrajectoryStatus.CANCELLED}
     assert group.trajectories.count() == 2
 
@@ -154,7 +156,7 @@ def test_cancelling_an_attempts_groups_ends_waiting_members_and_is_not_retried()
 def test_turns_are_visible_when_opened_and_complete_when_closed() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
     observation = Observation(sha256="a" * 64, width=512, height=384, text="Choose row 4.")
-    lifecycle.open_turn(
+    turns.open_turn(
         trajectory_id=trajectory.pk,
         index=0,
         source=Source.POLICY,
@@ -164,7 +166,7 @@ def test_turns_are_visible_when_opened_and_complete_when_closed() -> None:
     trajectory.refresh_from_db()
     assert (trajectory.num_turns, trajectory.last_frame) == (1, "a" * 64)
     turn = Turn(index=0, observation=observation, parse_error="no action in a known form")
-    lifecycle.close_turn(trajectory_id=trajectory.pk, turn=turn, thought="hm", completed_at=timezone.now())
+    turns.close_turn(trajectory_id=trajectory.pk, turn=turn, thought="hm", completed_at=timezone.now())
     trajectory.refresh_from_db()
     assert trajectory.num_parse_errors == 1
     assert trajectory.turns.get().parse_error == "no action in a known form"
@@ -197,25 +199,25 @@ def test_advantages_reach_their_trajectories_only_within_the_experiment() -> Non
     group = make_sampled_group(size=1)
     trajectory = group.trajectories.get()
     update = MemberUpdate(trajectory_id=trajectory.pk, advantage=1.5, policy_logprob_gap=0.01)
-    lifecycle.record_member_updates(experiment_id=make_experiment().pk, updates=[update])
+    advantages.record_member_updates(experiment_id=make_experiment().pk, updates=[update])
     trajectory.refresh_from_db()
     assert trajectory.advantage is None
-    lifecycle.record_member_updates(experiment_id=group.experiment_id, updates=[update])
+    advantages.record_member_updates(experiment_id=group.experiment_id, updates=[update])
     trajectory.refresh_from_db()
     assert trajectory.advantage == 1.5
 
 
 def test_a_nul_that_the_policy_wrote_is_stored_as_its_symbol() -> None:
     trajectory = make_sampled_group(size=2).trajectories.first()
-    claimed = lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    claimed = trajectories.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
     seen = Observation(sha256="a" * 64, width=512, height=384, text="type a\x00b")
     now = timezone.now()
-    lifecycle.open_turn(
+    turns.open_turn(
         trajectory_id=claimed.pk, index=0, source=Source.POLICY, observation=seen, observed_at=now
     )
     action = Action(kind=ActionKind.TYPE, text="a\x00b")
     turn = Turn(index=0, source=Source.POLICY, observation=seen, action=action, parse_error="at \x00")
-    lifecycle.close_turn(trajectory_id=claimed.pk, turn=turn, thought="\x00", completed_at=now)
+    turns.close_turn(trajectory_id=claimed.pk, turn=turn, thought="\x00", completed_at=now)
     row = claimed.turns.get()
     assert (row.observation_text, row.action["text"]) == ("type a\u2400b", "a\u2400b")
     assert (row.parse_error, row.thought) == ("at \u2400", "\u2400")
@@ -225,7 +227,7 @@ def test_terms_of_turns_are_stored_in_one_statement(django_assert_num_queries) -
     trajectory = make_trajectory(turns=5)
     terms = {index: [{"name": "parsable.v1", "value": index}] for index in (0, 2, 4)}
     with django_assert_num_queries(1):
-        lifecycle.record_turn_terms(trajectory=trajectory, terms=terms)
+        turns.record_turn_terms(trajectory=trajectory, terms=terms)
     found = dict(trajectory.turns.values_list("index", "terms"))
     assert {index: found[index] for index in terms} == terms
     assert found[1] == found[3] != terms[0]
@@ -236,7 +238,7 @@ def test_a_turn_is_part_of_its_callers_transaction() -> None:
     observation = Observation(sha256="a" * 64, width=512, height=384, text="Go on")
     values = {"source": Source.POLICY, "observation": observation, "observed_at": timezone.now()}
     with CaptureQueriesContext(connection) as queries, transaction.atomic():
-        lifecycle.open_turn(trajectory_id=trajectory.pk, index=0, **values)
+        turns.open_turn(trajectory_id=trajectory.pk, index=0, **values)
     assert sum(one["sql"].startswith("SAVEPOINT") for one in queries) == 1, "the caller's, within the test's"
     assert trajectory.turns.count() == 1
 

@@ -6,8 +6,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from testing.factories import make_team
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.pictures.telling_frame import most_telling
+from webapp.trajectories.services.frames import store_frame
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from training.contracts.types import Action, Purpose, Source, Task
 from webapp.accounts.models import Role
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.trajectories.lifecycle import GroupSpec, create_group
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.desktops.agent_contract import Waiting
 from workers.desktops.late_repaints import HORIZON_S, IN_VAIN, LateRepaints, Unsettled
 from workers.desktops.leased_desktop import DesktopEnv

@@ -19,8 +19,9 @@ from training.contracts.types import Purpose, Source
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.lib.host_links.joined_identity import JoinedIdentity, read_identity
 from webapp.lib.remote_calls import call_named
-from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_trajectories
 from webapp.trajectories.models import Frame, Trajectory
+from webapp.trajectories.services.groups import GroupSpec, create_group
+from webapp.trajectories.services.trajectories import lose_stale_trajectories
 from webapp.worker_door import assignments, workers
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.joined_hosts import batches, joining, receive

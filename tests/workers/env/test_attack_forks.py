@@ -9,8 +9,8 @@ from webapp.attacks.models import Exploit
 from webapp.attacks.runs import attack_fork, check_version
 from webapp.attacks.scripts import Script
 from webapp.attacks.standing import Result, standing_of
-from webapp.trajectories.branching import BranchRefused
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.queries.branches import BranchRefused
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

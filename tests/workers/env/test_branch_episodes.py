@@ -14,9 +14,9 @@ from training.contracts.types import Action, Purpose, Source, Task
 from webapp.dispatcher import send_waiting
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.services.workers import beat_worker
-from webapp.trajectories import branching, kept_desktop_snapshots
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory
+from webapp.trajectories.services import branches, snapshots
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers import identity
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
@@ -117,8 +117,8 @@ def run_all(group: Group) -> Group:
 
 
 def branch_of(parent: Trajectory, turn: int, size: int = 1) -> Group:
-    request = branching.BranchRequest(turn=turn, size=size, source=Source.ORACLE)
-    return branching.branch_trajectory(trajectory=parent, request=request)
+    request = branches.BranchRequest(turn=turn, size=size, source=Source.ORACLE)
+    return branches.branch_trajectory(trajectory=parent, request=request)
 
 
 def test_the_first_members_of_a_group_keep_a_snapshot_before_every_turn(machine):
@@ -141,7 +141,7 @@ def test_somebody_may_ask_while_it_runs(machine, monkeypatch):
 
     def ask_after_the_first(action: Action) -> None:
         act(action)
-        kept_desktop_snapshots.switch_snapshots(trajectory=Trajectory.objects.get(), on=machine.pressed == 1)
+        snapshots.switch_snapshots(trajectory=Trajectory.objects.get(), on=machine.pressed == 1)
 
     monkeypatch.setattr(machine, "act", ask_after_the_first)
     trajectory = run_group().trajectories.get()

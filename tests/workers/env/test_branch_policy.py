@@ -17,10 +17,10 @@ from tests.workers.env.test_branch_episodes import machine, run_all  # noqa: F40
 from training.contracts.coordinator import FinishedQuery
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from webapp.trajectories import branching
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
+from webapp.trajectories.services import branches
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from webapp.worker_door.trainer_requests.contract import TrainerCall
 from webapp.worker_door.trainer_requests.rollouts import get_finished_groups
 
@@ -76,8 +76,8 @@ def parent(experiment) -> Trajectory:
 
 def test_a_branch_continues_the_very_tokens_of_its_parent(parent):
     assert (parent.status, parent.num_turns, parent.error) == ("truncated", 3, "")
-    turn = branching.BranchRequest(turn=2, size=2, temperature=1.3)
-    group = run_all(branching.branch_trajectory(trajectory=parent, request=turn))
+    turn = branches.BranchRequest(turn=2, size=2, temperature=1.3)
+    group = run_all(branches.branch_trajectory(trajectory=parent, request=turn))
     before = trajectory_of(parent).turns
     assert parent.fingerprint == before[0].completion.fingerprint != ""
     for member in group.trajectories.all():
@@ -92,8 +92,8 @@ def test_a_branch_continues_the_very_tokens_of_its_parent(parent):
 
 
 def test_the_trainer_never_meets_a_branch(parent, experiment):
-    turn = branching.BranchRequest(turn=1, size=1)
-    group = run_all(branching.branch_trajectory(trajectory=parent, request=turn))
+    turn = branches.BranchRequest(turn=1, size=1)
+    group = run_all(branches.branch_trajectory(trajectory=parent, request=turn))
     group.refresh_from_db()
     assert group.finished_at is not None
     type(group).objects.filter(pk=group.pk).update(attempt=1)  # even if it were of the trainer's attempt
@@ -103,8 +103,8 @@ def test_the_trainer_never_meets_a_branch(parent, experiment):
 
 
 def test_a_branch_from_the_first_turn_starts_an_empty_session(parent):
-    turn = branching.BranchRequest(turn=0, size=1)
-    member = run_all(branching.branch_trajectory(trajectory=parent, request=turn)).trajectories.get()
+    turn = branches.BranchRequest(turn=0, size=1)
+    member = run_all(branches.branch_trajectory(trajectory=parent, request=turn)).trajectories.get()
     first = trajectory_of(member).turns[0]
     assert (member.num_turns, member.error) == (3, "")
     assert first.observation == trajectory_of(parent).turns[0].observation

@@ -18,9 +18,9 @@ from training.contracts.policy_server import WEIGHTS
 from training.contracts.types import Purpose
 from training.contracts.weight_requests import Begin, Commit, WeightsRequest
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from webapp.trajectories.viewer_parts import card_context
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,7 +5,7 @@ import pytest
 from testing.factories import make_experiment
 from tests.workers.env.test_branch_episodes import machine, oracle_task, run_all  # noqa: F401 (fixture)
 from training.contracts.types import Purpose, Source
-from webapp.trajectories.lifecycle import GroupSpec, create_group
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,9 +17,9 @@ from training.contracts.types import Purpose, Source
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
 from webapp.live.broadcast import _channel, picture_group
-from webapp.trajectories.lifecycle import GroupSpec, create_group
-from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Group
+from webapp.trajectories.services.announcements import stream_of
+from webapp.trajectories.services.groups import GroupSpec, create_group
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 

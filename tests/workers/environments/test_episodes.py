@@ -18,8 +18,8 @@ from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services import groups
 from workers import identity
 from workers.env import slots, trajectory_job
 from workers.env.reporting import parking_reports as desktops
@@ -79,13 +79,13 @@ def oracle_group(desktops: dict, task: Task = COLOUR, *, size: int = 1) -> Group
     experiment = make_experiment(team=make_team())
     Experiment.objects.filter(pk=experiment.pk).update(config={"desktops": desktops})
     experiment.refresh_from_db()
-    request = lifecycle.GroupSpec(
+    request = groups.GroupSpec(
         task=TaskRecord.objects.get(task_id=task.task_id),
         size=size,
         purpose=Purpose.VERIFICATION,
         source=Source.ORACLE,
     )
-    return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
+    return groups.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
 def wait_for(what: str, condition: Callable[[], bool]) -> None:
@@ -162,7 +162,7 @@ def test_a_parked_trajectory_leaves_its_slot_to_others(cluster, worker, desk_cli
     wait_for("the parking", has_status(row, "parked"))
     assert ended(oracle_group({"provider": "x11"})).score == 1.0
     wait_for("parked as before", has_status(row, "parked"))  # it asks for a desktop now and then
-    lifecycle.cancel_group(group=parked)
+    groups.cancel_group(group=parked)
     assert ended(parked).status == "cancelled"
     assert [each.holder for each in cluster.episodes.held()] == ["a stranger"]
 

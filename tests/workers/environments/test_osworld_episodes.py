@@ -11,9 +11,9 @@ from training.contracts.config import DesktopConfig, ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.trajectories.frames import read_frame
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.desktops.contract import EnvError
 from workers.env import slots, trajectory_job
 from workers.environments.osworld.environment import OsworldEnvironment

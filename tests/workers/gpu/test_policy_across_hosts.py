@@ -24,7 +24,7 @@ from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt
 from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.host_links.service_address import ServiceAddress
-from webapp.trajectories.lifecycle import GroupSpec, create_group
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.env.policy_client import PolicyClient, PolicyError
 from workers.gpu.policy_server_process import PolicyServer
 

@@ -16,8 +16,8 @@ from webapp.attacks.standing import Result, badges_of, standing_of
 from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.request_values import BadValue
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services.groups import GroupSpec, create_group
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 

@@ -11,8 +11,8 @@ from training.contracts.types import Purpose, Source
 from webapp.accounts.models import Role
 from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskSet
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services.groups import GroupSpec, create_group
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 

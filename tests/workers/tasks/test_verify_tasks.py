@@ -8,8 +8,8 @@ from training.contracts.types import Source, Task
 from webapp.accounts.models import Team
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
-from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.queries.desktop_demand import waiting_desktops
 from workers import identity
 from workers.env.reporting.claims import claim
 

@@ -18,8 +18,8 @@ from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.screens import queries, screen_control
 from webapp.screens.views import is_demonstration, own_control
 from webapp.trajectories.access import get_trajectory
-from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import end_trajectory
 
 router = Router(tags=["desktops"])
 

@@ -21,7 +21,7 @@ from webapp.replay.atif.write import IMAGES, document_of
 from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import record_of
-from webapp.trajectories.frames import read_frame
+from webapp.trajectories.services.frames import read_frame
 
 MAX_FILE_BYTES = 64 * 2**20
 """Of one document or image, unpacked."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from PIL import Image
 
-from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import TurnRecord
+from webapp.trajectories.services.frames import read_frame
 
 NEAR = 24
 """Pixels: about the height of a menu row."""

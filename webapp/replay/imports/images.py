@@ -11,8 +11,8 @@ from io import BytesIO
 from PIL import Image, UnidentifiedImageError
 
 from webapp.accounts.models import Team
-from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Frame
+from webapp.trajectories.services.frames import store_frame
 
 MAX_SIDE = 8192
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")

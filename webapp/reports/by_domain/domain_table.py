@@ -9,8 +9,8 @@ from training.contracts.outcome import Outcome, succeeded
 from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.models import Evaluation, Experiment
 from webapp.reports.by_domain.published import OSWORLD_DOMAINS
-from webapp.trajectories.evaluation_episodes import episodes_of
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.queries.evaluation_episodes import episodes_of
 
 FEWER_STEPS = 15
 """The smaller of the two numbers of steps that results are published with."""

@@ -20,9 +20,9 @@ from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.outcome import SuccessRule
 from training.contracts.types import Action, ActionKind
 from webapp.experiments.models import Evaluation
-from webapp.trajectories.evaluation_episodes import episodes_of
-from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory, TurnRecord
+from webapp.trajectories.queries.evaluation_episodes import episodes_of
+from webapp.trajectories.services.frames import read_frame
 
 SPACES = "pyautogui/screenshot"
 TIME = "%Y%m%d@%H%M%S%f"

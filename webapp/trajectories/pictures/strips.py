@@ -6,9 +6,9 @@ from io import BytesIO
 
 from PIL import Image
 
-from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.screenshot_jpegs import jpeg_of
+from webapp.trajectories.services.frames import read_frame
 
 HEIGHT = 180
 GAP = 6

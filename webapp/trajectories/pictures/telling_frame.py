@@ -7,7 +7,7 @@ from io import BytesIO
 
 from PIL import Image, ImageFilter
 
-from webapp.trajectories.frames import read_frame
+from webapp.trajectories.services.frames import read_frame
 
 MAX_LOOKED_AT = 24
 """The newest different screens; the beginning of a long trajectory tells little of its end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from webapp.trajectories.page_queries import Lane, LaneRow
+from webapp.trajectories.queries.groups import Lane, LaneRow
 from webapp.trajectories.side_by_side.alignment import AlignedTurn, align
 from webapp.trajectories.turn_display import BriefTurn, action_caption
 

@@ -18,7 +18,7 @@ from PIL import UnidentifiedImageError
 from webapp.fleet.models import JoinedHost
 from webapp.lib.patience import passes
 from webapp.lib.remote_calls import call_named
-from webapp.trajectories.frames import store_frame
+from webapp.trajectories.services.frames import store_frame
 from webapp.worker_door.joined_hosts.batches import Batch, NamedFrame, Received, SentReport
 from webapp.worker_door.joined_hosts.views import body_of, for_hosts
 from webapp.worker_door.ownership import answer, works_for

@@ -19,7 +19,7 @@ from training.contracts.trainer_reports import (
 from webapp.experiments.checkpoints import usable_checkpoints
 from webapp.experiments.lifecycle import alarms, trainer_reports
 from webapp.replay.injections import record_skips, record_uses
-from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.services import advantages
 from webapp.worker_door.trainer_requests.contract import NOTHING, TrainerCall, handles
 
 
@@ -52,7 +52,7 @@ def report_metrics(call: TrainerCall, report: MetricsReport) -> Nothing:
 
 
 def report_members(call: TrainerCall, updates: list[MemberUpdate]) -> Nothing:
-    trajectories.record_member_updates(experiment_id=call.experiment_id, updates=updates)
+    advantages.record_member_updates(experiment_id=call.experiment_id, updates=updates)
     return NOTHING
 
 

@@ -14,9 +14,9 @@ from webapp.experiments.weight_lineage import WeightLineage
 from webapp.lib.database_pool import give_back_connection
 from webapp.lib.remote_calls import caller
 from webapp.replay import injections
-from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
+from webapp.trajectories.services import groups as group_services
 from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused, TrainerCall, handles
 
 POLL_S = 0.15
@@ -41,8 +41,8 @@ def get_tasks(call: TrainerCall, query: routes.TaskQuery) -> list[Task]:
 
 
 def sample_group(call: TrainerCall, wanted: routes.SampleGroup) -> routes.GroupId:
-    group = trajectories.create_group(
-        request=trajectories.GroupSpec(
+    group = group_services.create_group(
+        request=group_services.GroupSpec(
             task=_task(call, wanted.task_id),
             size=wanted.size,
             purpose=wanted.purpose,
@@ -85,7 +85,7 @@ def cancel_group(call: TrainerCall, wanted: routes.GroupId) -> Nothing:
     group = Group.objects.filter(pk=wanted.group_id, experiment_id=call.experiment_id).first()
     if group is None:
         raise RequestRefused(f"group_id: no group {wanted.group_id} in this experiment", 404)
-    trajectories.cancel_group(group=group)
+    group_services.cancel_group(group=group)
     return NOTHING
 
 

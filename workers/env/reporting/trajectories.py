@@ -14,7 +14,8 @@ from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import Reward
 from webapp.lib import patience
-from webapp.trajectories import frames, live_pictures
+from webapp.trajectories import live_pictures
+from webapp.trajectories.services import frames
 from webapp.worker_door import trajectories as door
 from webapp.worker_door.trajectories import TrajectoryNow
 from workers import identity

@@ -21,8 +21,8 @@ from webapp.experiments.costs.cost_rows import cost_rows
 from webapp.experiments.costs.forecast import cost_forecast
 from webapp.experiments.costs.ledger import Cost, costs_of, prices_of, total_of, usage_of
 from webapp.experiments.models import Attempt, Experiment, TeamPrices
-from webapp.trajectories.lifecycle import close_turn, open_turn
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.turns import close_turn, open_turn
 
 pytestmark = pytest.mark.django_db
 

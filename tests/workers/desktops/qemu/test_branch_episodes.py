@@ -24,8 +24,8 @@ from webapp.dispatcher import send_waiting
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.services.workers import beat_worker
-from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers import identity
 from workers.desktops.host.client import DeskHostClient
 from workers.env import slots, trajectory_job

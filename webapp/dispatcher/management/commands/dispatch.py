@@ -31,9 +31,10 @@ from webapp.fleet.services.operations import expire_operations
 from webapp.fleet.services.workers import lose_stale_workers
 from webapp.lib.silence import touch_beat_file
 from webapp.lib.startup_objects import keep_for_good
-from webapp.trajectories.branching import give_up_hostless
-from webapp.trajectories.lifecycle import cancel_groups_of, lose_stale_trajectories
-from webapp.trajectories.parked_trajectories import free_lost_questions
+from webapp.trajectories.services.branches import give_up_hostless
+from webapp.trajectories.services.groups import cancel_groups_of
+from webapp.trajectories.services.parking import free_lost_questions
+from webapp.trajectories.services.trajectories import lose_stale_trajectories
 
 log = logging.getLogger(__name__)
 TICK_S = 0.5

@@ -10,10 +10,10 @@ from training.contracts.types import FINAL_STATUSES, Purpose, Source, Trajectory
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.live.event_publishing import publish
-from webapp.trajectories.lifecycle.announcements import announce_work
-from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
-from webapp.trajectories.lifecycle.status_changes import end_trajectory
 from webapp.trajectories.models import Group, Snapshot, Trajectory
+from webapp.trajectories.services.announcements import announce_work
+from webapp.trajectories.services.branch_turns import copy_parents_turns
+from webapp.trajectories.services.trajectories import end_trajectory
 
 
 @dataclass(frozen=True, kw_only=True)

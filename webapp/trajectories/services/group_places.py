@@ -9,9 +9,9 @@ from django.utils import timezone
 from training.contracts.types import Purpose, Source
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.live.event_publishing import publish
-from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
-from webapp.trajectories.lifecycle.verifications import note_verification
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services.branch_turns import copy_parents_turns
+from webapp.trajectories.services.verifications import note_verification
 
 LASTING_ERRORS = ("snapshot_gone", "host_gone")
 """Kinds of errors that a second try meets again."""

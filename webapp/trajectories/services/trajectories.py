@@ -1,5 +1,7 @@
 """The life of one trajectory: claimed by exactly one worker, moved by its transition table, ended."""
 
+from __future__ import annotations
+
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -12,15 +14,15 @@ from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, Traj
 from webapp.fleet.models import Desktop, Worker
 from webapp.fleet.services.workers import is_silent
 from webapp.lib.transitions import sources_of
-from webapp.trajectories.lifecycle.announcements import announce, announce_work
-from webapp.trajectories.lifecycle.group_places import (
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.announcements import announce, announce_work
+from webapp.trajectories.services.group_places import (
     count_place,
     has_left_its_group,
     queue_place,
     rerun_place,
 )
-from webapp.trajectories.lifecycle.nothing_scored import pause_if_nothing_is_scored
-from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.nothing_scored import pause_if_nothing_is_scored
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 """An env worker beats every 2 s for every trajectory that it runs."""
@@ -133,3 +135,24 @@ def lose_stale_trajectories() -> list[int]:
         ):
             lost.append(trajectory.pk)
     return lost
+
+
+def live_on_desktop(name: str) -> list[int]:
+    """Ids of the trajectories that run on a desktop now."""
+    rows = Trajectory.objects.filter(desktop__name=name, status__in=RUNNING)
+    return list(rows.values_list("pk", flat=True))
+
+
+def take_desktop_away(*, trajectory_id: int, error: str) -> bool:
+    """An operator took its desktop: errored, and its place is run again. False when it had ended."""
+    return end_trajectory(
+        trajectory_id=trajectory_id,
+        status=TrajectoryStatus.ERRORED,
+        error=error,
+        error_kind="desktop_operator",
+    )
+
+
+def hand_back_job(*, trajectory_id: int) -> None:
+    """The worker that got the job takes nothing new: it waits in the database again."""
+    Trajectory.objects.filter(pk=trajectory_id, status=TrajectoryStatus.QUEUED).update(sent_at=None)

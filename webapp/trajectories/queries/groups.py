@@ -1,4 +1,4 @@
-"""What the trajectory pages read."""
+"""A group as a lane of its members' turns, and the groups beside it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import CharField, QuerySet, Sum, TextField, Value
+from django.db.models import CharField, Sum, Value
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.live.models import Stream
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.queries.trajectories import brief_rows
 from webapp.trajectories.side_by_side.alignment import act_alike
 from webapp.trajectories.turn_display import BriefTurn
 
@@ -22,61 +23,6 @@ MAX_SHOWN_CELLS = 48
 """Of a row of the lane; others come when the watched turn gets there."""
 MAX_INLINE_CELLS = 160
 """Of a lane that travels with the page."""
-
-
-def list_rows(team_id: int) -> QuerySet[Trajectory]:
-    """Trajectories as the list shows them: no reward breakdown, no turns."""
-    return (
-        Trajectory.objects.filter(team_id=team_id)
-        .select_related("task", "experiment")
-        .only(
-            "id",
-            "status",
-            "family",
-            "purpose",
-            "source",
-            "member",
-            "tries",
-            "step",
-            "policy_version",
-            "num_turns",
-            "num_parse_errors",
-            "score",
-            "reward",
-            "advantage",
-            "error_kind",
-            "parked_at",
-            "parking",
-            "last_frame",
-            "thumbnail",
-            "group_id",
-            "created_at",
-            "started_at",
-            "ended_at",
-            "task__instruction",
-            "task__task_id",
-            "experiment__name",
-        )
-    )
-
-
-def turns_of(trajectory: Trajectory) -> list[TurnRecord]:
-    """All turns in order, with their completions."""
-    return list(trajectory.turns.order_by("index"))
-
-
-def brief_turns(trajectory: Trajectory) -> list[BriefTurn]:
-    """All turns in order."""
-    return [BriefTurn(*row) for row in brief_rows(trajectory.turns.order_by("index"))]
-
-
-def brief_rows(turns: QuerySet[TurnRecord]) -> QuerySet[TurnRecord, Any]:
-    """The fields of a `BriefTurn` of each, in their order."""
-    action_json, terms_json = Cast("action", TextField()), Cast("terms", TextField())
-    return turns.values_list(
-        *("trajectory_id", "index", "frame", "width", "height"),
-        *(action_json, "parse_error", "action_error", terms_json, "source"),
-    )
 
 
 @dataclass
@@ -140,14 +86,6 @@ def member_cursors(group: Group) -> dict[str, int]:
     names = group.trajectories.annotate(stream=Concat(Value("trajectory."), Cast("pk", CharField())))
     streams = Stream.objects.filter(name__in=names.values("stream"))
     return dict(streams.values_list("name", "last_seq"))
-
-
-def list_cursors(rows: list[Trajectory]) -> None:
-    """Give each row that has not ended the cursor of its stream, so that its status can follow; one query."""
-    names = {f"trajectory.{row.pk}": row for row in rows if not row.is_final}
-    known = dict(Stream.objects.filter(name__in=names).values_list("name", "last_seq"))
-    for name, row in names.items():
-        row.cursor = known.get(name, 0)  # type: ignore[attr-defined]
 
 
 def group_lane(
@@ -234,13 +172,3 @@ def first_member(group_id: int | None) -> int | None:
         return None
     members = Trajectory.objects.filter(group_id=group_id).order_by("member", "-tries")
     return members.values_list("pk", flat=True).first()
-
-
-def replay_entries_of(trajectory: Trajectory) -> list[Any]:
-    """Its entry in the replay buffer, or those of its parts in their order."""
-    return list(trajectory.replay_entries.select_related("labelled_by").order_by("part"))
-
-
-def replay_uses_of(entry: Any) -> list[Any]:
-    """Where a replay entry was injected, newest first."""
-    return list(entry.uses.select_related("experiment", "group", "replaced").order_by("-id")[:20])

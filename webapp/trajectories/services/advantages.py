@@ -5,8 +5,8 @@ from django.db import transaction
 from training.contracts.trainer_reports import MemberUpdate
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.live.event_publishing import publish
-from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.announcements import stream_of
 
 
 def record_member_updates(*, experiment_id: int, updates: list[MemberUpdate]) -> None:

@@ -10,9 +10,9 @@ from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
 from webapp.lib.statements.single_rows import insert_row, update_each, update_row
 from webapp.live.event_publishing import publish, publish_to
-from webapp.trajectories.lifecycle.announcements import announce, stream_of, streams_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling
+from webapp.trajectories.services.announcements import announce, stream_of, streams_of
 
 COUNTED = {"num_prompt_tokens": 0, "num_completion_tokens": 0}
 """Counted from the first turn on; NULL is for those of before tokens were counted."""

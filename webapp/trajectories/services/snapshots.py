@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.utils import timezone
 
 from training.contracts.config import PROVIDERS, Capability
 from training.contracts.types import TrajectoryStatus
 from webapp.live.event_publishing import publish
-from webapp.trajectories.lifecycle import stream_of
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
+from webapp.trajectories.queries.snapshots import can_be_saved
+from webapp.trajectories.services.announcements import stream_of
 
 ORPHAN_AFTER_S = 120.0
 """A host knows of a snapshot before its row is written; so long it may be without one."""
@@ -25,11 +25,6 @@ SWITCHABLE = (TrajectoryStatus.QUEUED, TrajectoryStatus.RESETTING, TrajectorySta
 
 class SnapshotsRefused(Exception):
     """Raised when a trajectory cannot keep snapshots; the message says why."""
-
-
-def can_be_saved(trajectory: Trajectory) -> bool:
-    """Whether its provider's desktops can be saved while they run."""
-    return trajectory.desktop_config.provider_info.can(Capability.SNAPSHOT)
 
 
 def switch_snapshots(*, trajectory: Trajectory, on: bool) -> None:
@@ -43,11 +38,6 @@ def switch_snapshots(*, trajectory: Trajectory, on: bool) -> None:
         if not running.update(keeps_snapshots=on, snapshot_problem=""):
             raise SnapshotsRefused("This trajectory has ended; its desktop belongs to the next one.")
         publish(stream_of(trajectory.pk), "snapshots.switched", {"trajectory": trajectory.pk, "on": on})
-
-
-def wants_snapshots(*, trajectory_id: int) -> bool:
-    """True when they are switched on for this trajectory."""
-    return Trajectory.objects.filter(pk=trajectory_id, keeps_snapshots=True).exists()
 
 
 @transaction.atomic
@@ -100,22 +90,3 @@ def lose_snapshot(*, host: str, name: str) -> None:
     """The host said that it has it no more."""
     for row in Snapshot.objects.filter(host=host, name=name):
         _lose(row)
-
-
-def snapshots_of(trajectory: Trajectory) -> dict[int, Snapshot]:
-    """Turn -> snapshot before it, gone ones included: the trajectory's own, and of a branch its parents'."""
-    found: dict[int, Snapshot] = {}
-    bound: int | None = None
-    at: Trajectory | None = trajectory
-    while at is not None:
-        rows = at.snapshots.all() if bound is None else at.snapshots.filter(turn__lte=bound)
-        found = {row.turn: row for row in rows} | found
-        turn = at.group.branch_turn
-        bound = turn if bound is None or turn is None else min(bound, turn)
-        at = at.group.parent
-    return dict(sorted(found.items()))
-
-
-def age_s(created_at: float) -> float:
-    """Of a snapshot whose host says when it was taken (seconds since the epoch)."""
-    return max(0.0, timezone.now().timestamp() - created_at)

@@ -11,8 +11,8 @@ from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.experiments.stored_config import read_stored
 from webapp.lib.statements.short_statements import Sql, compiled
-from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.trajectories import RUNNING
 
 LOOK_AHEAD = 64
 """Queued trajectories that are looked at; far more than a host has slots."""

@@ -18,8 +18,9 @@ from django.utils import timezone
 from training.contracts.types import TrajectoryStatus
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import is_silent
-from webapp.trajectories.lifecycle import HEARTBEAT_TIMEOUT, announce
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.announcements import announce
+from webapp.trajectories.services.trajectories import HEARTBEAT_TIMEOUT
 
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0
