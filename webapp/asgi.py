@@ -16,7 +16,7 @@ from webapp.known_senders import body_limit  # noqa: E402
 from webapp.lib.asgi.bodies_in_front import BodiesInFront  # noqa: E402
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.lib.asgi.websocket_origin import OwnOrigin  # noqa: E402
-from webapp.lib.startup_objects import keep_for_good  # noqa: E402
+from webapp.lib.garbage_collection import freeze_startup_objects  # noqa: E402
 from webapp.lib.static_files.in_front import StaticFilesInFront  # noqa: E402
 from webapp.routing import websocket_urlpatterns  # noqa: E402
 
@@ -27,4 +27,4 @@ application = ProtocolTypeRouter(
     }
 )
 assert get_resolver().url_patterns, "all views are imported now"
-keep_for_good()
+freeze_startup_objects()

@@ -13,9 +13,9 @@ from django.urls import get_resolver  # noqa: E402
 from webapp.known_senders import body_limit  # noqa: E402
 from webapp.lib.asgi.bodies_in_front import BodiesInFront  # noqa: E402
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler  # noqa: E402
-from webapp.lib.startup_objects import keep_for_good  # noqa: E402
+from webapp.lib.garbage_collection import freeze_startup_objects  # noqa: E402
 
 ROUTES = "webapp.worker_door.joined_hosts.urls"
 application = BodiesInFront(OneThreadHandler(ROUTES), body_limit)
 assert get_resolver(ROUTES).url_patterns, "all views are imported now"
-keep_for_good()
+freeze_startup_objects()

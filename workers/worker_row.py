@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from webapp.lib.patience import patient
+from webapp.lib.heartbeat_age import touch_beat_file
+from webapp.lib.outage_retries import patient
 from webapp.lib.send_job import own_queue
-from webapp.lib.silence import touch_beat_file
 from webapp.worker_door import workers as door
 from webapp.worker_door.joined_hosts.contract import version
 from workers import identity

@@ -16,8 +16,8 @@ from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_or
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet.queries.env_capacity import env_capacity, host_names_at_work
 from webapp.lib import disk_room
+from webapp.lib.heartbeat_age import silent_for
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
-from webapp.lib.silence import silent_for
 from webapp.lib.statements.short_statements import compiled, first_row
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.parking import is_due

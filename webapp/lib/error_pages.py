@@ -12,7 +12,7 @@ from django.views import defaults
 from django.views.decorators.csrf import requires_csrf_token
 
 from webapp.lib.media.errors import StorageAway
-from webapp.lib.patience import is_disk_full
+from webapp.lib.outage_retries import is_disk_full
 
 API = "/api/"
 RETRY_AFTER_S = 5

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from webapp.lib.columns.stored_fields import ReportedTextField
-from webapp.lib.silence import silent_for
+from webapp.lib.heartbeat_age import silent_for
 from webapp.lib.transitions import sources_of
 
 MAX_LOST = 3

@@ -8,7 +8,7 @@ class NotificationsConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.accounts.models import Team
-        from webapp.dispatcher import chores, work_kinds
+        from webapp.dispatcher import upkeep, work_kinds
         from webapp.live.stream_access import register_owned
         from webapp.notifications import outbox
         from webapp.notifications.models import Delivery
@@ -23,4 +23,4 @@ class NotificationsConfig(AppConfig):
                 on_death=outbox.lose_delivery,
             )
         )
-        chores.register(outbox.forget_old_deliveries)
+        upkeep.register(outbox.forget_old_deliveries)

@@ -132,7 +132,7 @@ def tell_pages(team_id: int) -> None:
 
 
 def forget_old_deliveries() -> Iterator[object]:
-    """The dispatcher's chore."""
+    """The dispatcher's upkeep."""
     old = Delivery.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
     while chunk := list(old.values_list("pk", flat=True)[:PRUNE_CHUNK]):
         yield Delivery.objects.filter(pk__in=chunk).delete()

@@ -12,7 +12,7 @@ class ReplayConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.accounts.models import Team
-        from webapp.dispatcher import chores, work_kinds
+        from webapp.dispatcher import upkeep, work_kinds
         from webapp.live.stream_access import register_owned
         from webapp.replay.curation.clusters import compare_waiting
         from webapp.replay.imports.jobs import forget_old_imports
@@ -25,5 +25,5 @@ class ReplayConfig(AppConfig):
                 "import", ReplayImport, "webapp.replay.imports.run.read_file", max_memory=MAX_IMPORT_MEMORY
             )
         )
-        chores.register(forget_old_imports)
-        chores.register(compare_waiting)
+        upkeep.register(forget_old_imports)
+        upkeep.register(compare_waiting)

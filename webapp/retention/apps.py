@@ -7,7 +7,7 @@ class RetentionConfig(AppConfig):
     name = "webapp.retention"
 
     def ready(self) -> None:
-        from webapp.dispatcher.chores import register
+        from webapp.dispatcher.upkeep import register
         from webapp.retention.prune import scheduled
 
         register(scheduled)

@@ -56,7 +56,7 @@ def delete(batch: Batch) -> None:
 
 
 def scheduled() -> Iterator[object]:
-    """The dispatcher's chore: sizes of new frames, then the rules."""
+    """The dispatcher's upkeep: sizes of new frames, then the rules."""
     num_trajectories = num_bytes = 0
     try:
         while measure_frames(MEASURED_AT_ONCE):

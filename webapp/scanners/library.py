@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from webapp.accounts.models import Team
 from webapp.accounts.services.team_versions import save_version
 from webapp.lib.request_values import BadValue, check_plain
-from webapp.scanners.definitions import Definition, Rule, read_definition
+from webapp.scanners.definition_schemas import Definition, Rule, read_definition
 from webapp.scanners.models import Scanner
 from webapp.scanners.shipped import SHIPPED
 from webapp.scanners.shipped_rules import RULES

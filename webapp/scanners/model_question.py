@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webapp.lib.chat.chat_server import ChatServer, Said
-from webapp.scanners.definitions import ModelQuestion
+from webapp.scanners.definition_schemas import ModelQuestion
 from webapp.scanners.models import Outcome
 from webapp.scanners.shipped_rules import Hit
 from webapp.scanners.transcripts import Transcript, TranscriptTurn

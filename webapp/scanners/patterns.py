@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import TypeVar
 
-from webapp.scanners.definitions import (
+from webapp.scanners.definition_schemas import (
     ANY,
     ActionSequence,
     Loop,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webapp.accounts.models import Team
-from webapp.scanners.definitions import ModelQuestion, check_allowed
+from webapp.scanners.definition_schemas import ModelQuestion, check_allowed
 from webapp.scanners.library import Known
 from webapp.scanners.model_question import num_prompt_tokens
 from webapp.scanners.scans import unread

@@ -10,7 +10,7 @@ from webapp.lib.chat.chat_server import ChatServer, ModelRefused
 from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
 from webapp.scanners import scans
-from webapp.scanners.definitions import Definition, ModelQuestion, check_allowed, read_definition
+from webapp.scanners.definition_schemas import Definition, ModelQuestion, check_allowed, read_definition
 from webapp.scanners.model_question import Answer
 from webapp.scanners.model_question import ask as ask_model
 from webapp.scanners.models import Finding, Outcome, Scan

@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from training.contracts.types import ActionKind
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
-from webapp.scanners.definitions import ANY, Definition
+from webapp.scanners.definition_schemas import ANY, Definition
 from webapp.scanners.shipped_rules import RULES
 
 KINDS = {

@@ -21,7 +21,7 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, row_id
 from webapp.rewards_lab.slices import rows_of
-from webapp.scanners.definitions import check_allowed
+from webapp.scanners.definition_schemas import check_allowed
 from webapp.scanners.library import Known, row_of
 from webapp.scanners.models import Finding, Outcome, Scan, Scanner, ScanStatus
 from webapp.trajectories.models import Trajectory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.scanners.definitions import Definition, Loop, ModelQuestion, Rule, StillScreen
+from webapp.scanners.definition_schemas import Definition, Loop, ModelQuestion, Rule, StillScreen
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from webapp.live.event_publishing import last_seq
 from webapp.rewards_lab.slices import slice_choices
 from webapp.scanners.access import get_scan, get_scanner
 from webapp.scanners.agreement import with_marks, with_verdicts
-from webapp.scanners.definitions import ModelQuestion, read_definition
+from webapp.scanners.definition_schemas import ModelQuestion, read_definition
 from webapp.scanners.library import known_scanners, save_scanner
 from webapp.scanners.models import Finding, Outcome, Scan, ScanStatus
 from webapp.scanners.preview import preview

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from pydantic import Field
 
 from training.contracts.config import RewardConfig
-from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import ReachedMilestone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import (
@@ -151,7 +151,7 @@ def record_final_screen(trajectory_id: OwnOpenTrajectory, frame: str) -> None:
 
 
 @env_host.report_of_turns
-def record_checks(trajectory_id: OwnOpenTrajectory, checks: list[EvaluatorCheck]) -> None:
+def record_checks(trajectory_id: OwnOpenTrajectory, checks: list[MetricFinding]) -> None:
     """What the evaluator looked at, for people."""
     rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
     turns.record_checks(trajectory=reported_trajectory(trajectory_id), checks=rows)

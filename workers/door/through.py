@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from django.conf import settings
 
 from webapp.lib.database_pool import give_back_connection
-from webapp.lib.patience import patiently
+from webapp.lib.outage_retries import patiently
 from webapp.lib.remote_calls import call_of
 from workers.door.https_door import HttpsDoor
 from workers.door.spool import Spool, SpooledFrame

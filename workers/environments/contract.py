@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from training.contracts.config import NO_KNOBS, DesktopConfig, ProviderSection
-from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
@@ -102,7 +102,7 @@ class Explaining(Protocol):
     """An environment that can say what its evaluator looked at."""
 
     @property
-    def checks(self) -> tuple[EvaluatorCheck, ...]:
+    def checks(self) -> tuple[MetricFinding, ...]:
         """Of the last `evaluate`."""
 
 

@@ -12,7 +12,7 @@ from typing import Self
 from django.conf import settings
 
 from training.contracts.config import PROVIDERS, Capability, MachineConfig
-from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
@@ -41,7 +41,7 @@ class LocalEnvironment:
         """A task's setup is run once and cloned, instead of run every time."""
         self._reset_is_due = False
         self.can_be_saved = False
-        self.checks: tuple[EvaluatorCheck, ...] = ()
+        self.checks: tuple[MetricFinding, ...] = ()
 
     @classmethod
     def open(cls, request: EnvironmentRequest, *, prepares: bool = True) -> Self:

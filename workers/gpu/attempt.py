@@ -31,10 +31,10 @@ from workers.gpu.fetched_checkpoints import bring_checkpoint, bring_model
 from workers.gpu.gang import GangBroken, HostsMissing, gather, why_broken
 from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch, own_gpus
+from workers.gpu.log_reporter import LogReporter
 from workers.gpu.model_folder import ModelNotFound
 from workers.gpu.policy_server_process import PolicyServer, PolicyServerError
 from workers.gpu.resolved_config import allowed_config, with_folders
-from workers.gpu.told_logs import ToldLogs
 from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
 from workers.gpu.webapp_imports import (
     CheckpointElsewhere,
@@ -145,7 +145,7 @@ class Supervision:
         record_gpus_held(self._attempt.pk, len(gpus) * (1 + len(self._attempt.members)))
         with ExitStack() as stack:
             logs: dict[LogName, Path] = {name: self._log_path(name) for name in ("policy", "trainer")}
-            stack.enter_context(ToldLogs(self._attempt.pk, logs))
+            stack.enter_context(LogReporter(self._attempt.pk, logs))
             policy = PolicyServer(
                 model=self._model,
                 config_path=config_path,

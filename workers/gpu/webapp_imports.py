@@ -21,7 +21,7 @@ from webapp.lib.copies.place import CopiesPlace, copies_place
 from webapp.lib.database_pool import lent_connection
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
 from webapp.lib.host_links.certificates import make_self_signed
-from webapp.lib.patience import patiently
+from webapp.lib.outage_retries import patiently
 from webapp.trajectories.services.frames import frames_folder
 from webapp.worker_door import attempts, gangs, gpu_hosts, saved_weights, trajectories
 from webapp.worker_door.attempts import AttemptNow, HeldAttempt

@@ -41,11 +41,11 @@ class PanelZygote:
 def _serve(requests: socket.socket) -> None:
     """Fork once per request, until the agent is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
-    from workers.guest import panel  # brings Tk, so that every fork has it
+    from workers.guest import task_form_window  # brings Tk, so that every fork has it
 
     with contextlib.suppress(OSError):
         ctypes.CDLL("libfontconfig.so.1").FcInit()  # reads the font caches once instead of in every fork
-    programs = {"deskhand-panel": panel.main}
+    programs = {"deskhand-panel": task_form_window.main}
     while data := requests.recv(1 << 20):
         request = json.loads(data)
         door = Door(**request["door"]) if request["door"] else None

@@ -16,7 +16,7 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.chat import chat_server
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
 from webapp.lib.request_values import BadValue
-from webapp.scanners.definitions import ModelQuestion, read_definition
+from webapp.scanners.definition_schemas import ModelQuestion, read_definition
 from webapp.scanners.library import get_known, save_scanner
 from webapp.scanners.model_question import ask, read_answer
 from webapp.scanners.models import Finding, Scan

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from webapp.lib.request_values import BadValue
-from webapp.scanners.definitions import read_definition
+from webapp.scanners.definition_schemas import read_definition
 from webapp.scanners.linear_patterns import matches
 from webapp.scanners.patterns import find
 from webapp.scanners.shipped import SHIPPED

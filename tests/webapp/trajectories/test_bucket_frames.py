@@ -21,7 +21,7 @@ from testing.factories import make_frame, make_group, make_team, make_trajectory
 from testing.first_desk_screens import menu_screen
 from testing.servers.s3_server import BUCKET, S3Server, s3_server
 from webapp.accounts.models import Team
-from webapp.lib import disk_room, patience
+from webapp.lib import disk_room, outage_retries
 from webapp.lib.disk_room import Kept
 from webapp.lib.media.bucket_address import read_bucket, read_link_life, read_media_storage, read_origin
 from webapp.lib.media.bucket_storage import BucketStorage
@@ -270,7 +270,7 @@ def test_a_server_that_is_away_is_waited_for_and_said_so(client: Client, team: T
     use(DESKHAND_STORAGE_ENDPOINT="http://127.0.0.1:9")
     with pytest.raises(StorageAway, match=f"s3://{BUCKET} does not answer") as away:
         store_frame(team, menu_screen(8))
-    assert patience.passes(away.value)
+    assert outage_retries.passes(away.value)
     client.force_login(make_user(team=team))
     client.raise_request_exception = False
     answer = client.get(f"/frames/{sha}.jpg")
@@ -282,7 +282,7 @@ def test_a_wrong_key_is_no_outage(team: Team, use) -> None:
     use(DESKHAND_SECRET_S3_SECRET_KEY="another")
     with pytest.raises(StorageRefused, match="DESKHAND_STORAGE") as refused:
         store_frame(team, menu_screen(8))
-    assert not patience.passes(refused.value)
+    assert not outage_retries.passes(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,8 @@ def test_the_highlighted_row_is_a_large_area_of_one_colour(desktop):
 def test_a_broken_panel_spec_is_reported_and_shows_nothing(desktop):
     desktop.agent.put("~/bad.json", b'{"widgets": [{"kind": "button"}]}')
     run = desktop.agent.execute(
-        "cd /opt/deskhand && /usr/bin/python3 -s -m workers.guest.panel ~/bad.json ~/r.json", shell=True
+        "cd /opt/deskhand && /usr/bin/python3 -s -m workers.guest.task_form_window ~/bad.json ~/r.json",
+        shell=True,
     )
     assert run.returncode == 2
     assert "KeyError" in run.error

@@ -38,11 +38,11 @@ from workers import identity, worker_row
 from workers.door import through
 from workers.door.https_door import DoorRefused
 from workers.gpu import attempt as gpu_attempt
-from workers.gpu import told_logs, webapp_imports
+from workers.gpu import log_reporter, webapp_imports
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
-from workers.gpu.told_logs import ToldLogs
+from workers.gpu.log_reporter import LogReporter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ME = "gpu1@far"
@@ -209,10 +209,10 @@ def test_a_silent_host_keeps_its_attempt_for_two_minutes(host, attempt):
 
 
 def test_what_a_child_writes_is_read_on_the_server(host, attempt, tmp_path, monkeypatch):
-    monkeypatch.setattr(told_logs, "LARGEST_TEXT_BYTES", 16)
+    monkeypatch.setattr(log_reporter, "LARGEST_TEXT_BYTES", 16)
     log = tmp_path / "trainer-1.log"
     log.write_text("one\ntwo and more\nhal")
-    with ToldLogs(attempt.pk, {"trainer": log, "policy": tmp_path / "not-yet"}), log.open("a") as stream:
+    with LogReporter(attempt.pk, {"trainer": log, "policy": tmp_path / "not-yet"}), log.open("a") as stream:
         stream.write("f\n")
     deliver_all()
     assert (log_folder(attempt.experiment_id) / "trainer-1.log").read_text() == log.read_text()

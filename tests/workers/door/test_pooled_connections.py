@@ -19,7 +19,7 @@ EPISODES = f"""
 import json, threading
 import workers.app
 from django.db import connection
-from webapp.lib.patience import patiently
+from webapp.lib.outage_retries import patiently
 from webapp.trajectories.models import Trajectory
 from webapp.worker_door import trajectories as door
 from workers.door.through import through

@@ -3,7 +3,7 @@
 SGLang counts the requests of each adapter, and unloading one waits until none is left. Of a request that it
 aborts in its queue it forgets the state but not the count (sgl-project/sglang issue 34205), so that the next
 unloading never ends; every weight sync of adapters aborts what waits. Runs inside SGLang's process
-(`training.sampler.sglang.processors.released_adapters`).
+(`training.sampler.sglang.processors.patch_adapter_release`).
 """
 
 from __future__ import annotations

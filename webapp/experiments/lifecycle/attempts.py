@@ -18,7 +18,7 @@ from webapp.experiments.models import (
 )
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import JOINED_TIMEOUT
-from webapp.lib.silence import silent_for
+from webapp.lib.heartbeat_age import silent_for
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A gpu worker beats every 2 s while it holds an experiment; one of a joined host may be silent as long as

@@ -25,7 +25,7 @@ from webapp.fleet.models import (
     Verb,
     Worker,
 )
-from webapp.lib.silence import silent_for
+from webapp.lib.heartbeat_age import silent_for
 from webapp.live.event_publishing import publish
 
 EXPIRE_AFTER = timedelta(seconds=30)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp.fleet.models import Host, JoinedHost, Worker, WorkerStatus
 from webapp.fleet.reported_values import ReportedGpu
-from webapp.lib.silence import silent_for
+from webapp.lib.heartbeat_age import silent_for
 from webapp.lib.statements.short_statements import first_row
 from webapp.live.event_publishing import publish
 

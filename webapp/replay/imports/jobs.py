@@ -82,7 +82,7 @@ def approve_import(*, job: ReplayImport, user: User) -> bool:
 
 
 def forget_old_imports() -> Iterator[object]:
-    """The dispatcher's chore: cancel those that no one decided on."""
+    """The dispatcher's upkeep: cancel those that no one decided on."""
     old = ReplayImport.objects.filter(
         status=ImportStatus.CHECKED, created_at__lt=timezone.now() - FORGOTTEN_AFTER
     )

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from PIL import UnidentifiedImageError
 
 from webapp.fleet.models import JoinedHost
-from webapp.lib.patience import passes
+from webapp.lib.outage_retries import passes
 from webapp.lib.remote_calls import call_named
 from webapp.trajectories.services.frames import store_frame
 from webapp.worker_door.joined_hosts.batches import Batch, NamedFrame, Received, SentReport

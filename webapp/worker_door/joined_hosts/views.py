@@ -23,7 +23,7 @@ from training.contracts.route_types import problems_of
 from webapp.fleet.models import JoinedHost
 from webapp.lib.error_pages import error_body
 from webapp.lib.host_links.certificates import Authority
-from webapp.lib.patience import passes
+from webapp.lib.outage_retries import passes
 from webapp.lib.remote_calls import NotYours, call_named, caller
 from webapp.worker_door.joined_hosts import joining
 from webapp.worker_door.ownership import answer

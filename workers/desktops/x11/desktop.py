@@ -18,7 +18,7 @@ from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, NotClean
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.display_reset import Baseline, restore, take_baseline
-from workers.desktops.x11.outside_count import require_no_surplus
+from workers.desktops.x11.leftover_processes import require_no_surplus
 from workers.desktops.x11.syscall_filter import call_filter
 from workers.desktops.x11.system_root import OWN
 from workers.processes.cgroups import Cgroups, make_cgroups, usable_controllers

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from training.contracts.context_fingerprint import shared_fingerprint
-from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import ReachedMilestone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import Reward
-from webapp.lib import patience
+from webapp.lib import outage_retries
 from webapp.trajectories import live_pictures
 from webapp.trajectories.services import frames
 from webapp.worker_door import trajectories as door
@@ -37,7 +37,7 @@ _finish = through(door.finish)
 _end_errored = through(door.end_errored)
 _end_cancelled = through(door.end_cancelled)
 _read_screenshot = through(door.read_screenshot)
-_store_frame = patience.patient(frames.store_frame)
+_store_frame = outage_retries.patient(frames.store_frame)
 
 _last_look: dict[int, TrajectoryNow] = {}
 """Of a joined host: what the server said at the last heartbeat, so that no turn waits for it."""
@@ -45,14 +45,14 @@ _last_look: dict[int, TrajectoryNow] = {}
 
 def working_time() -> float:
     """A clock in seconds that stands still while this thread waits for database or disk."""
-    return patience.working_time()
+    return outage_retries.working_time()
 
 
 def kind_of(error: Exception) -> str:
     """What an error that nothing else explains is recorded as."""
-    if patience.is_disk_full(error):
+    if outage_retries.is_disk_full(error):
         return "disk_full"
-    return "database" if patience.passes(error) else "worker"
+    return "database" if outage_retries.passes(error) else "worker"
 
 
 def beat_held() -> None:
@@ -119,7 +119,7 @@ def open_turn(row: ClaimedTrajectory, index: int, frame: Frame, text: str, sourc
     return observation
 
 
-@patience.patient
+@outage_retries.patient
 def _open_here(
     row: ClaimedTrajectory,
     index: int,
@@ -155,7 +155,7 @@ def record_final_screen(row: ClaimedTrajectory, frame: Frame) -> None:
     _record_final_screen(row.pk, frame.sha256)
 
 
-def record_checks(row: ClaimedTrajectory, checks: Sequence[EvaluatorCheck]) -> None:
+def record_checks(row: ClaimedTrajectory, checks: Sequence[MetricFinding]) -> None:
     """What the evaluator looked at, for people."""
     if checks:
         _record_checks(row.pk, list(checks))

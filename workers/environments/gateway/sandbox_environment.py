@@ -16,7 +16,7 @@ import redis
 from django.conf import settings
 
 from training.contracts.config import GatewayConfig
-from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError
@@ -43,7 +43,7 @@ class GatewayEnvironment:
         self._vendor = vendor
         self._holder = request.holder
         self._is_closed = False
-        self.checks: tuple[EvaluatorCheck, ...] = ()
+        self.checks: tuple[MetricFinding, ...] = ()
         self.desktop = SandboxDesktop(vendor, sandbox, lossless_only=knobs.screenshot_format == "png")
 
     @classmethod

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.metric_finding import MetricFinding
 from training.contracts.types import Action, ActionKind
 from training.tasks.supported_by.deskhand import INFEASIBLE, as_list, column
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
@@ -25,7 +25,7 @@ class Judgement(NamedTuple):
 
     score: float
     """In [0, 1]."""
-    checks: tuple[EvaluatorCheck, ...]
+    checks: tuple[MetricFinding, ...]
     """One per func, as it was at the last look."""
 
 
@@ -60,7 +60,7 @@ def judge(evaluator: dict[str, Any], desktop: TaskDesktop, last_action: Action |
         said = "that it cannot be done" if has_given_up else "that it is done"
         expected = "that it cannot be done" if functions == [INFEASIBLE] else "that it is done"
         return Judgement(
-            score, (EvaluatorCheck(metric="claim of the agent", value=score, expected=expected, got=said),)
+            score, (MetricFinding(metric="claim of the agent", value=score, expected=expected, got=said),)
         )
     deadline = time.monotonic() + float(evaluator.get("wait_s", 0.0))
     looks = _look(evaluator, functions, desktop)
@@ -79,10 +79,10 @@ def _score(evaluator: dict[str, Any], looks: list[Look]) -> float:
     return 0.0 if conj == "and" and 0.0 in scores else sum(scores) / len(scores)
 
 
-def _check(look: Look) -> EvaluatorCheck:
+def _check(look: Look) -> MetricFinding:
     kind = str(look.result.get("type"))
     parameters = {key: value for key, value in look.result.items() if key != "type"}
-    return EvaluatorCheck(
+    return MetricFinding(
         metric=look.metric,
         value=look.value,
         expected=_shown(look.expected),

@@ -18,19 +18,19 @@ from django.db import OperationalError as DatabaseOperationalError
 from kombu.exceptions import OperationalError
 
 from webapp.dispatcher.child_work import Children
-from webapp.dispatcher.chores import Chores
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.liveness import Liveness
 from webapp.dispatcher.models import beat
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
+from webapp.dispatcher.upkeep import Upkeep
 from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.sweeps.steering import advance_sweeps
 from webapp.fleet.services.operations import expire_operations
 from webapp.fleet.services.workers import lose_stale_workers
-from webapp.lib.silence import touch_beat_file
-from webapp.lib.startup_objects import keep_for_good
+from webapp.lib.garbage_collection import freeze_startup_objects
+from webapp.lib.heartbeat_age import touch_beat_file
 from webapp.trajectories.services.branches import give_up_hostless
 from webapp.trajectories.services.groups import cancel_groups_of
 from webapp.trajectories.services.parking import free_lost_questions
@@ -60,9 +60,9 @@ class Command(BaseCommand):
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
-        count, liveness, chores, children = 0, Liveness(), Chores(), Children()
+        count, liveness, upkeep, children = 0, Liveness(), Upkeep(), Children()
         longest_s = 0.0
-        keep_for_good()
+        freeze_startup_objects()
         while not stopping.wait(TICK_S):
             count += 1
             started = time.monotonic()
@@ -70,8 +70,8 @@ class Command(BaseCommand):
                 close_old_connections()
                 tick(check_liveness=count % SLOW_TICKS == 0 and liveness.may_judge())
                 if count % UPKEEP_TICKS == 1:
-                    chores.begin()
-                chores.go_on()
+                    upkeep.begin()
+                upkeep.go_on()
                 children.go_on()
                 longest_s = max(longest_s, time.monotonic() - started)
                 if count % SLOW_TICKS == 0:

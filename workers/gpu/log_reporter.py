@@ -1,4 +1,4 @@
-"""What an attempt's child processes write, told to the server by a joined host: pages read its files."""
+"""What an attempt's child processes write, reported to the server by a joined host: pages read its files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ EVERY_S = 1.0
 LARGEST_TEXT_BYTES = 256 << 10
 
 
-class ToldLogs(RepeatedStep):
-    """Reads what is new in a thread of its own; use as a context manager. Only a joined host tells."""
+class LogReporter(RepeatedStep):
+    """Reads what is new in a thread of its own; use as a context manager. Only a joined host reports."""
 
     def __init__(self, attempt_id: int, paths: Mapping[LogName, Path]) -> None:
-        super().__init__("told-logs", self.tell, every_s=EVERY_S, expected=(OSError,))
+        super().__init__("log-reporter", self.report, every_s=EVERY_S, expected=(OSError,))
         self._attempt_id, self._paths = attempt_id, paths
         self._read: dict[LogName, tuple[int, int]] = {}
-        """(inode, bytes) that were told: a log that is rotated begins anew."""
+        """(inode, bytes) that were reported: a log that is rotated begins anew."""
 
     def start(self) -> None:
         if is_joined():
@@ -29,9 +29,9 @@ class ToldLogs(RepeatedStep):
     def __exit__(self, *_: object) -> None:
         super().__exit__()
         if is_joined():
-            self.tell()
+            self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """What is new."""
         for name, path in self._paths.items():
             while text := self._next(name, path):

@@ -1,6 +1,6 @@
 """Deskhand panel: a window of coloured buttons, labels, entries and lists from a JSON description.
 
-`panel.py SPEC.json RESULT.json` (in a desktop: `deskhand-panel SPEC.json RESULT.json`).
+`task_form_window.py SPEC.json RESULT.json` (in a desktop: `deskhand-panel SPEC.json RESULT.json`).
 SPEC    {"title", "x", "y", "width", "height": px of the content, "background": "#rrggbb",
          "widgets": [{"id", "kind": "button"|"label"|"entry"|"list", "text", "color", "x", "y",
                       "width", "height": px, "rows": [str], "selected": int,

@@ -3,7 +3,7 @@
 import gc
 
 
-def keep_for_good() -> None:
+def freeze_startup_objects() -> None:
     """Call once everything is imported: a full collection of Django's objects stops all threads for 0.1 s,
     and happens every few pages or trajectories."""
     gc.collect()

@@ -1,6 +1,6 @@
 """Long upkeep in small pieces between two ticks: deleting 600 000 rows must hold up no one.
 
-A chore is a generator that yields after each short transaction. All are begun anew every few minutes.
+A task is a generator that yields after each short transaction. All are begun anew every few minutes.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from webapp.accounts.services.audit_log import prune_audit_log
 from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
 from webapp.live.database_upkeep import prune_events, refresh_statistics
 
-Chore = Callable[[], Iterator[object]]
+UpkeepTask = Callable[[], Iterator[object]]
 
 BUDGET_S = 0.1
 """Of one tick; a piece that was begun is finished."""
 
-_chores: list[Chore] = []
+_tasks: list[UpkeepTask] = []
 
 
-def register(chore: Chore) -> None:
+def register(task: UpkeepTask) -> None:
     """Further applications have theirs done, too."""
-    _chores.append(chore)
+    _tasks.append(task)
 
 
-class Chores:
+class Upkeep:
     """What is left of the round."""
 
     def __init__(self) -> None:
@@ -50,6 +50,6 @@ def _round() -> Iterator[object]:
     prune_gpu_samples()
     yield None
     prune_audit_log()
-    for chore in _chores:
+    for task in _tasks:
         yield None
-        yield from chore()
+        yield from task()

@@ -13,9 +13,9 @@ from django.db.utils import ConnectionHandler
 from pytest_django import DjangoDbBlocker
 
 from testing.small_disk import leave_free, make_room, small_disk
-from webapp.lib import patience
+from webapp.lib import outage_retries
 from webapp.lib.environment_variables import sqlite_database
-from webapp.lib.patience import patiently, working_time
+from webapp.lib.outage_retries import patiently, working_time
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch, database: BaseDatabaseWrapper, file: Path) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(outage_retries, "PATIENCE_S", 0.0)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
 
@@ -115,7 +115,7 @@ def test_inside_a_transaction_nothing_is_repeated() -> None:
 
 def test_a_trajectorys_time_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [100.0]
-    monkeypatch.setattr(patience.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(outage_retries.time, "monotonic", lambda: seconds[0])
     before = working_time()
 
     def lock() -> None:

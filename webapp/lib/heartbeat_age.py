@@ -1,4 +1,4 @@
-"""Since when nothing was heard of something that writes the time again and again; a file that tells it."""
+"""The age of heartbeats: rows whose time was not written for a while, and the file of a health check."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from training.contracts.types import Wire
 
 
-class EvaluatorCheck(Wire):
+class MetricFinding(Wire):
     """One metric of an evaluator at the end of an episode, for people: training never reads it."""
 
     metric: str
