@@ -7,7 +7,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from webapp.experiments.launch.form_knobs import Knob, KnobSection, sections
+from webapp.experiments.knobs import Knob, KnobSection, sections
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
 HEAD = """# Settings of an experiment

@@ -12,7 +12,7 @@ from typing import Any
 from testing.factories import make_group, make_trajectory
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.types import Purpose
-from webapp.experiments.lifecycle.trainer_reports import record_evaluation
+from webapp.analysis.services.evaluations import record_evaluation
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 
 TaskOutcome = tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int]

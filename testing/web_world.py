@@ -13,7 +13,7 @@ from testing.fleet_rows import make_desktop, make_host, make_joined_host, make_w
 from webapp.accounts.models import SavedView
 from webapp.attacks.models import Exploit
 from webapp.experiments.models import Sweep
-from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweep_plan import SweepPlan
 from webapp.notifications.models import Delivery, NotificationRule
 from webapp.notifications.pictures import token_of as picture_token_of
 from webapp.replay.models import AdmissionPolicy, ReplayImport, ReviewRound

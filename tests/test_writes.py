@@ -29,10 +29,10 @@ API_OF_VIEWS = {
     "webapp/api/curation/reviews.py: webapp.replay.reviews.views",
     "webapp/api/curation/turns.py: webapp.replay.turns.views",
     "webapp/api/steering/controls.py: webapp.screens.views",
-    "webapp/api/sweeps.py: webapp.experiments.sweeps.views",
+    "webapp/api/sweeps.py: webapp.sweeps.views",
     "webapp/api/team/folders.py: webapp.reports.by_domain.views",
     "webapp/api/team/folders.py: webapp.reports.static_folder",
-    "webapp/api/team/members.py: webapp.experiments.costs.views",
+    "webapp/api/team/members.py: webapp.analysis.costs.views",
     "webapp/api/team/report_links.py: webapp.reports.views",
 }
 """Imports that have not moved. This list may only shrink."""

@@ -17,7 +17,11 @@ urlpatterns = [
     path("api/v1/", api_routes),
     path("", include("webapp.operations.urls")),
     path("", include("webapp.accounts.urls")),
-    path("", include("webapp.experiments.urls")),
+    path("", include("webapp.experiment_pages.urls")),
+    path("", include("webapp.launch.urls")),
+    path("", include("webapp.sweeps.urls")),
+    path("", include("webapp.analysis.urls")),
+    path("", include("webapp.checkpoints.urls")),
     path("", include("webapp.worker_door.urls")),
     # Without a port of its own, a proxy that ends TLS brings joined hosts here.
     *([path("", include("webapp.worker_door.joined_hosts.urls"))] if settings.HOSTS_SERVER.is_local else []),

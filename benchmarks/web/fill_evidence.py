@@ -9,7 +9,8 @@ from django.contrib.auth.models import User
 from benchmarks.web.fill_evaluations import NUM_COMPARED
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
-from webapp.experiments.lineage.family_tree import MAX_NODES
+from webapp.analysis.lineage.family_tree import MAX_NODES
+from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.models import (
     ArmStatus,
     Experiment,
@@ -20,13 +21,12 @@ from webapp.experiments.models import (
     SweepStatus,
     TeamPrices,
 )
-from webapp.experiments.page.chart_panels import PANELS
-from webapp.experiments.sweeps.plan import SweepPlan
-from webapp.experiments.sweeps.search_space import parse_axes
+from webapp.experiments.sweep_plan import SweepPlan
 from webapp.reports.freeze import MAX_TRAJECTORIES, Choices, write_version
 from webapp.reports.links import DEFAULT_DAYS, make_link, token_of
 from webapp.reports.models import Report, ReportLink
 from webapp.retention.models import RetentionRule
+from webapp.sweeps.search_space import parse_axes
 from webapp.trajectories.models import Trajectory
 
 RATES = "optimiser.learning_rate = 1e-7, 3e-7, 1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4"

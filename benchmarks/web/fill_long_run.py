@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from training.contracts.trainer_reports import Alarm, StepAlarms
-from webapp.experiments.lifecycle.alarms import take_step
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint
-from webapp.experiments.page.log_files import log_folder
+from webapp.experiments.services.alarms import take_step
 
 NUM_STEPS = 5000
 NAMES = (

@@ -118,7 +118,7 @@ class Driver:
         self._thread.join()
 
     def _forever(self) -> None:
-        from webapp.experiments.lifecycle.attempts import beat_experiment
+        from webapp.experiments.services.attempts import beat_experiment
 
         beat_due = 0.0
         while not self._stopping.wait(0.2):

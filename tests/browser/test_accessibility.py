@@ -25,14 +25,14 @@ from testing.web_world import World, make_world
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.accounts.models import Role
-from webapp.experiments.lifecycle import alarms
 from webapp.experiments.models import CheckpointRecord, Evaluation, MetricPoint, TaskSet
-from webapp.experiments.sweeps.plan import SweepPlan
-from webapp.experiments.sweeps.steering import launch_sweep
+from webapp.experiments.services import alarms
+from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.models import Desktop, Host
 from webapp.fleet.services.workers import beat_worker
 from webapp.reports.freeze import Choices, write_version
 from webapp.reports.links import make_link, token_of
+from webapp.sweeps.services.sweeps import launch_sweep
 
 NODE_MODULES = REPOSITORY / "node_modules"
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"

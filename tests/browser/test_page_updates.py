@@ -6,9 +6,10 @@ from playwright.sync_api import Page, expect
 from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.experiments.lifecycle import operator_actions, status_changes, trainer_reports
-from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.services import metrics
+from webapp.experiments.services.experiments import set_priority
+from webapp.experiments.services.statuses import record_incident, stream_of
 from webapp.live.event_publishing import publish
 
 SMALL = {"width": 1280, "height": 500}
@@ -47,7 +48,7 @@ def test_ticks_and_focus_stay_when_the_list_of_experiments_is_updated(
     page.get_by_label(f"Select #{waiting[0].pk}").check()
     page.get_by_role("link", name="waiting 1").focus()
     added = make_experiment(team=people.team, name="added meanwhile", status=ExperimentStatus.QUEUED)
-    operator_actions.set_priority(experiment=added, priority=3)
+    set_priority(experiment=added, priority=3)
 
     expect(page.get_by_text("added meanwhile")).to_be_visible()
     expect(page.get_by_label(f"Select #{waiting[0].pk}")).to_be_checked()
@@ -63,7 +64,7 @@ def test_a_number_that_is_being_typed_stays_while_the_queue_moves(
     field = page.get_by_label(f"Priority of #{waiting[2].pk}")
     field.press("Control+A")
     page.keyboard.type("12")
-    operator_actions.set_priority(experiment=waiting[1], priority=5)
+    set_priority(experiment=waiting[1], priority=5)
 
     expect(page.locator("[data-queued]").first).to_have_attribute("data-queued", str(waiting[1].pk))
     expect(field).to_be_focused()
@@ -103,9 +104,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
 ):
     experiment = make_experiment(team=people.team)
     for number in range(3):
-        status_changes.record_incident(
-            experiment_id=experiment.pk, kind="resumed", message=f"Resumed {number}"
-        )
+        record_incident(experiment_id=experiment.pk, kind="resumed", message=f"Resumed {number}")
     for step in (1, 2, 3):
         report_step(experiment, step)
     page = sign_in(people.viewer)
@@ -121,7 +120,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
     for selector in ("#incidents", chart, "#chart-entropy"):
         mark(page, selector)
 
-    status_changes.record_incident(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
+    record_incident(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
     report_step(experiment, 4)
     expect(page.get_by_text("4 events")).to_be_visible()
     page.wait_for_function("() => document.getElementById('chart-entropy').data[0].x.length === 4")
@@ -132,7 +131,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
 
 
 def report_step(experiment: Experiment, step: int) -> None:
-    trainer_reports.record_metrics(
+    metrics.record_metrics(
         experiment_id=experiment.pk,
         attempt=1,
         step=step,

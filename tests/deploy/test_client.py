@@ -27,9 +27,9 @@ from testing.paths import REPOSITORY
 from training.contracts.config import ExperimentConfig, to_yaml
 from webapp.accounts.models import Membership, Scope
 from webapp.accounts.services.tokens import create_token
-from webapp.experiments.lifecycle.status_changes import change_status
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import ExperimentStatus
-from webapp.experiments.page.log_files import log_folder
+from webapp.experiments.services.statuses import change_status
 from webapp.replay.imports.jobs import MAX_OPEN
 from webapp.replay.models import ReplayEntry, ReplayImport
 

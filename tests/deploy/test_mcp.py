@@ -20,8 +20,8 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from testing.paths import REPOSITORY
 from webapp.accounts.models import Scope
 from webapp.accounts.services.tokens import create_token
+from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.models import Experiment
-from webapp.experiments.page.chart_panels import PANELS
 
 COMMAND = "from deskhand_client.cli.main import main; main()"
 

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.staticfiles import finders
 
 from testing.private_installation import REPOSITORY
-from webapp.experiments.page.part_contexts import PARTS as PARTS_OF_THE_PAGE
+from webapp.experiment_pages.part_contexts import PARTS as PARTS_OF_THE_PAGE
 
 STATIC = REPOSITORY / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))

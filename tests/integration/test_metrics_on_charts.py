@@ -19,7 +19,7 @@ from training.contracts.config import ExperimentConfig, parse_config, to_yaml
 from training.loop.train import main
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
-from webapp.experiments.lifecycle.trainer_reports import record_metrics
+from webapp.experiments.services.metrics import record_metrics
 
 NOT_ON_CHARTS = {
     "optimiser/learning_rate",

@@ -12,10 +12,13 @@ from webapp.api.binary import binary_answer
 from webapp.api.checkpoint_schemas import CheckpointOut, EvaluateIn, ExportIn, ExportOut
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentRow
+from webapp.checkpoints.download import CannotDownload, download
+from webapp.checkpoints.queries.checkpoint_rows import checkpoint_rows
+from webapp.checkpoints.services import exports
+from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints import checkpoint_table, evaluate_on_demand, exports, usable_checkpoints
-from webapp.experiments.checkpoints.download import CannotDownload, download
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
+from webapp.experiments.queries.checkpoints import find_checkpoint
 
 router = Router(tags=["checkpoints"])
 
@@ -25,7 +28,7 @@ def list_checkpoints(request: MemberRequest, pk: int) -> Any:
     """Checkpoints, newest first, with every held-out result of their weights."""
     return [
         {"checkpoint": row.checkpoint, "evaluations": row.results, "evaluating": [run.pk for run in row.runs]}
-        for row in checkpoint_table.checkpoint_rows(get_experiment(request, pk))
+        for row in checkpoint_rows(get_experiment(request, pk))
     ]
 
 
@@ -36,10 +39,10 @@ def list_checkpoints(request: MemberRequest, pk: int) -> Any:
 )
 def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: EvaluateIn) -> Any:
     """Queue an evaluation of a checkpoint: best, latest, or its id. Answers the evaluating experiment."""
-    queued = evaluate_on_demand.request_evaluation(
+    queued = request_evaluation(
         checkpoint=_checkpoint(request, pk, wanted),
         user=request.user,
-        how=evaluate_on_demand.HowToEvaluate(**body.model_dump()),
+        how=HowToEvaluate(**body.model_dump()),
     )
     return Status(201, queued)
 
@@ -90,4 +93,4 @@ def _export(request: MemberRequest, pk: int, export_pk: int, role: Role = Role.V
 
 
 def _checkpoint(request: MemberRequest, pk: int, wanted: str) -> CheckpointRecord:
-    return usable_checkpoints.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)
+    return find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)

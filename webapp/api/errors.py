@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.contracts.config import ConfigError
-from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused
+from webapp.experiments.queries.checkpoints import CheckpointRefused
 from webapp.lib.error_pages import NO_SUCH, NOT_ALLOWED, error_body
 from webapp.lib.request_values import BadValue
 from webapp.trajectories.queries.branches import BranchRefused

@@ -10,6 +10,7 @@ from training.contracts.outcome import SuccessRule
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
+from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import (
     ExperimentChanges,
@@ -23,13 +24,11 @@ from webapp.api.experiment_schemas import (
 from webapp.api.metric_pages import MAX_STEP, metrics_page
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
-from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
-from webapp.experiments.housekeeping import changes
-from webapp.experiments.launch.preflight.run_preflight import run_preflight
-from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
-from webapp.experiments.reward_presets import with_saved_terms
+from webapp.experiments.queries.reward_presets import with_saved_terms
+from webapp.experiments.services import experiment_notes, experiments
+from webapp.launch.preflight.run_preflight import run_preflight
 from webapp.lib.tags import with_tag
 from webapp.replay import experiment_deletion
 
@@ -61,7 +60,7 @@ def list_experiments(
 def launch_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
     """Queue an experiment. A config that cannot run is refused with the field's name."""
     team = member(request, Role.OPERATOR).team
-    experiment = operator_actions.queue_experiment(
+    experiment = experiments.queue_experiment(
         team=team,
         owner=request.user,
         name=body.name,
@@ -90,12 +89,12 @@ def show_experiment(request: MemberRequest, pk: int) -> Any:
 def edit_experiment(request: MemberRequest, pk: int, body: ExperimentChanges) -> Any:
     """Rename, tag, annotate or archive; what is left out stays as it is."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
-    changes.edit_experiment(
+    experiment_notes.edit_experiment(
         experiment=experiment, user=request.user, name=body.name, note=body.note, tags=body.tags
     )
     if body.archived is not None:
         is_archived = experiment.archived_at is not None
-        done = changes.archive(experiments=[experiment], on=body.archived, user=request.user)
+        done = experiment_notes.archive(experiments=[experiment], on=body.archived, user=request.user)
         if not done and is_archived is not body.archived:
             raise Conflict(f"Experiment #{pk} is {experiment.status}; only ended ones are archived.")
     return _detail(get_experiment(request, pk))
@@ -133,19 +132,19 @@ def show_metrics(
 @router.post("/{int:pk}/cancel", response=ExperimentDetail, operation_id="cancel_experiment")
 def cancel_experiment(request: MemberRequest, pk: int) -> Any:
     """Stop it: at once when it waits, at the next safe point when it runs."""
-    return _steer(request, pk, operator_actions.request_cancel)
+    return _steer(request, pk, experiments.request_cancel)
 
 
 @router.post("/{int:pk}/pause", response=ExperimentDetail, operation_id="pause_experiment")
 def pause_experiment(request: MemberRequest, pk: int) -> Any:
     """Finish the step, save a checkpoint, give the gpu worker back."""
-    return _steer(request, pk, operator_actions.request_pause)
+    return _steer(request, pk, experiments.request_pause)
 
 
 @router.post("/{int:pk}/resume", response=ExperimentDetail, operation_id="resume_experiment")
 def resume_experiment(request: MemberRequest, pk: int) -> Any:
     """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
-    return _steer(request, pk, operator_actions.resume_experiment)
+    return _steer(request, pk, experiments.resume_experiment)
 
 
 def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from django.http import Http404, HttpResponse
 from ninja import Field, Query, Router, Schema
 
 from webapp.accounts.access import MemberRequest, member, memberships
+from webapp.analysis.evaluations.success_pairs import SuccessPair, task_outcomes
 from webapp.api.binary import binary_answer
 from webapp.api.experiment_schemas import EvaluationOut, PairedChangeOut
 from webapp.api.paging import page_of
 from webapp.api.trajectory_schemas import TrajectoryRow
+from webapp.experiment_pages import comparison, experiment_table
 from webapp.experiments.access import get_experiment
-from webapp.experiments.evaluations.success_pairs import SuccessPair, task_outcomes
 from webapp.experiments.models import Experiment
-from webapp.experiments.page import comparison, experiment_table
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.trajectories.access import get_group
 from webapp.trajectories.frame_files.names import SHA256

@@ -11,11 +11,16 @@ from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentIn
 from webapp.api.experiments import config_of
-from webapp.experiments.sweeps.plan import SearchSettings, SweepPlan
-from webapp.experiments.sweeps.search_space import parse_axes
-from webapp.experiments.sweeps.steering import cancel_sweep, launch_sweep, pause_sweep, resume_sweep
-from webapp.experiments.sweeps.summary import summary_of
-from webapp.experiments.sweeps.views import get_sweep
+from webapp.experiments.sweep_plan import SearchSettings, SweepPlan
+from webapp.sweeps.queries.summary import summary_of
+from webapp.sweeps.search_space import parse_axes
+from webapp.sweeps.services.sweeps import (
+    cancel_sweep,
+    launch_sweep,
+    pause_sweep,
+    resume_sweep,
+)
+from webapp.sweeps.views import get_sweep
 
 router = Router(tags=["sweeps"])
 

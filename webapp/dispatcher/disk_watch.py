@@ -2,8 +2,8 @@
 
 import logging
 
-from webapp.experiments.lifecycle.status_changes import publish_status
 from webapp.experiments.models import FINAL_STATUSES, Experiment, ExperimentStatus
+from webapp.experiments.services.statuses import publish_status
 from webapp.lib.disk_room import shortages
 
 log = logging.getLogger(__name__)

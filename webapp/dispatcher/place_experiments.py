@@ -5,12 +5,17 @@ import logging
 from django.db.models import QuerySet
 from kombu.exceptions import OperationalError
 
-from webapp.experiments.lifecycle.attempts import next_attempt_number
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.decision import decide
-from webapp.experiments.placement.placing import free_unclaimed, give_back, place, record_passes
 from webapp.experiments.placement.pool import Assignment
 from webapp.experiments.placement.pool_state import gpu_workers, read_pool
+from webapp.experiments.services.attempts import next_attempt_number
+from webapp.experiments.services.placements import (
+    free_unclaimed,
+    give_back,
+    place,
+    record_passes,
+)
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
 from webapp.lib.statements.short_statements import compiled, first_row
 

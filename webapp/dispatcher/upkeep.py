@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from webapp.accounts.services.audit_log import prune_audit_log
-from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
+from webapp.experiments.services.gpu_samples import prune_gpu_samples
 from webapp.live.database_upkeep import prune_events, refresh_statistics
 
 UpkeepTask = Callable[[], Iterator[object]]

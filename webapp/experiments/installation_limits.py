@@ -24,11 +24,11 @@ from training.contracts.config.section import Problem
 from training.contracts.remote_addresses import RefusedAddress, check_url
 from training.contracts.secret_grants import GrantError, check_grant
 from webapp.accounts.models import Team
-from webapp.experiments.launch.model_path import model_folder
+from webapp.experiments.model_folders import model_folder
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment
 from webapp.experiments.pinned_models import model_problems
 from webapp.experiments.pinned_tasks import task_set_problems
-from webapp.experiments.reward_presets import saved_problems
+from webapp.experiments.queries.reward_presets import saved_problems
 from webapp.lib.request_values import row_id
 
 SGLANG_ARGUMENTS = frozenset(

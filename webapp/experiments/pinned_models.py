@@ -13,13 +13,13 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.config.section import Problem
 from training.planning.model_places import pinned
 from webapp.accounts.models import Team
-from webapp.experiments.checkpoints.usable_checkpoints import (
+from webapp.experiments.models import Experiment
+from webapp.experiments.queries.checkpoints import (
     CheckpointRefused,
     find_checkpoint,
     model_path,
     require_kept,
 )
-from webapp.experiments.models import Experiment
 from webapp.lib.request_values import row_id
 
 OF_EXPERIMENT = re.compile(r"experiment:(?P<number>\d+)@(?P<wanted>.+)")

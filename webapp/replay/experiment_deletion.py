@@ -18,8 +18,8 @@ from django.db.models import Q, QuerySet
 from training.contracts.types import Purpose
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
-from webapp.experiments.checkpoints.usable_checkpoints import paths_in_use
 from webapp.experiments.models import CheckpointExport, Experiment, ExperimentStatus, ExportStatus
+from webapp.experiments.queries.checkpoints import paths_in_use
 from webapp.fleet.models import Worker
 from webapp.lib.copies.place import copies_place
 from webapp.live.event_publishing import publish

@@ -14,7 +14,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from training.contracts.context_fingerprint import differences
 from training.contracts.types import Source
 from webapp.experiments.models import Experiment
-from webapp.experiments.weight_lineage import WeightLineage
+from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.replay.injections import policy_age
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord
 from webapp.trajectories.models import Trajectory

@@ -14,9 +14,9 @@ from training.contracts.trainer_reports import ReplaySkip, ReplayUse
 from training.contracts.types import Source
 from training.contracts.types import Trajectory as WireTrajectory
 from webapp.accounts.models import Team
-from webapp.experiments.lifecycle.status_changes import record_incident
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.weight_lineage import Place, WeightLineage
+from webapp.experiments.queries.weight_lineage import Place, WeightLineage
+from webapp.experiments.services.statuses import record_incident
 from webapp.replay.models import (
     USABLE_VERDICTS,
     ReplayEntry,

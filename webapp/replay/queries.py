@@ -13,7 +13,7 @@ from django.db.models.functions import Cast, Concat
 from training.contracts.types import Source
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.weight_lineage import WeightLineage
+from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of

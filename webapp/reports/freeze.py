@@ -13,21 +13,27 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from webapp.accounts.models import Team
-from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
-from webapp.experiments.evaluations.success_pairs import task_outcomes
-from webapp.experiments.evaluations.task_matrix import Kind, TaskMatrix, at_limit, columns_of, mark
+from webapp.analysis.evaluations.success_pairs import task_outcomes
+from webapp.analysis.evaluations.task_matrix import (
+    Kind,
+    TaskMatrix,
+    at_limit,
+    columns_of,
+    mark,
+)
+from webapp.analysis.series.chart_panels import PANELS, Panel
+from webapp.analysis.series.metric_series import evaluation_points, series_of
+from webapp.experiment_pages.comparison import MAX_COMPARED, differences
+from webapp.experiment_pages.experiment_table import list_rows
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
-from webapp.experiments.page.chart_panels import PANELS, Panel
-from webapp.experiments.page.comparison import MAX_COMPARED, differences
-from webapp.experiments.page.experiment_table import list_rows
-from webapp.experiments.page.metric_series import evaluation_points, series_of
-from webapp.experiments.templatetags.deskhand import interval, percent
+from webapp.experiments.queries.evaluations import all_evaluations
 from webapp.lib.request_values import BadValue, check_text
 from webapp.reports.models import Report, ReportVersion
 from webapp.trajectories.frame_files.names import SHA256
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.turn_display import action_caption
+from webapp.ui.templatetags.deskhand import interval, percent
 
 MAX_POINTS = 300
 """Of a frozen line."""

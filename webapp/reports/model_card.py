@@ -14,11 +14,11 @@ from django.db.models import Count
 from training.contracts.config import to_yaml
 from training.contracts.types import Purpose
 from training.planning.model_places import hub_model
-from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
-from webapp.experiments.lineage.family_tree import edges_of
-from webapp.experiments.lost_attempts import lost_trajectories
+from webapp.analysis.lineage.family_tree import edges_of
+from webapp.analysis.series.metric_series import whole_series
 from webapp.experiments.models import CheckpointRecord, Evaluation, Experiment
-from webapp.experiments.page.metric_series import whole_series
+from webapp.experiments.queries.evaluations import all_evaluations
+from webapp.experiments.queries.lost_attempts import lost_trajectories
 from webapp.replay.models import ReplayUseRecord
 from webapp.trajectories.models import Trajectory
 

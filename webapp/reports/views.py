@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
+from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.models import Experiment
-from webapp.experiments.page.chart_panels import PANELS
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number, whole_numbers
 from webapp.reports import links, pages

@@ -12,7 +12,7 @@ from training.contracts.config import RewardConfig, RewardPreset
 from training.contracts.config.reward_presets import MAX_TERMS, REWARD_PRESETS
 from training.rewards.expressions import preset_problems
 from webapp.accounts.models import Team
-from webapp.experiments.reward_presets import saved_preset
+from webapp.experiments.queries.reward_presets import saved_preset
 from webapp.lib.request_values import BadValue, decimal_number
 
 DRAFT = "draft.v0"

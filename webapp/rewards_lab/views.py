@@ -18,7 +18,7 @@ from training.rewards.terms import TERMS
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import SavedRewardPreset
-from webapp.experiments.reward_presets import save_preset
+from webapp.experiments.services.reward_presets import save_preset
 from webapp.lib.request_values import BadValue
 from webapp.rewards_lab.effects import distribution, effects_of
 from webapp.rewards_lab.preset_form import Editor, chosen_preset, editor_of, read_preset, typed_editor

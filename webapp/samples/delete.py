@@ -11,8 +11,8 @@ from django.db.models import ProtectedError
 
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import Experiment, TaskSet
-from webapp.experiments.page.log_files import log_folder
 from webapp.live.event_publishing import publish
 from webapp.retention.selection import is_shown_by_others
 from webapp.samples.seed import TASK_SET

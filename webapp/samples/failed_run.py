@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.contracts.stage_names import StageName
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import (
     AlarmRecord,
     AlarmStatus,
@@ -11,7 +12,6 @@ from webapp.experiments.models import (
     Incident,
     StageStatus,
 )
-from webapp.experiments.page.log_files import log_folder
 
 TIMES = 10
 """Its learning rate against the recorded one."""

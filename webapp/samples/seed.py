@@ -19,7 +19,6 @@ from django.db import transaction
 from training.contracts.types import Purpose, Source, Task
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import (
     Evaluation,
     EvaluationTasks,
@@ -29,6 +28,7 @@ from webapp.experiments.models import (
     Stage,
     TaskRecord,
 )
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.live.event_publishing import publish
 from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.samples.failed_run import fail_at_step

@@ -12,8 +12,8 @@ from training.contracts.types import Task
 from training.tasks.importers import LoadedTasks
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
-from webapp.experiments.import_task_set import Written, write_tasks
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.services.task_sets import Written, write_tasks
 from webapp.lib.request_values import BadValue, check_plain, check_text
 from webapp.tasks_library.leakage import leaking
 from webapp.tasks_library.task_text import unusable

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import task_problems
 from training.tasks.task_json import OWN_KEYS, PUBLISHED_KEYS, LoadError, task_from_osworld, to_osworld
-from webapp.experiments.launch.yaml_keys import lines_of
 from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import BadValue, json_object
+from webapp.lib.yaml_keys import lines_of
 
 MAX_CHARS = 200_000
 SCREEN_SIDES = (200, 4096)

@@ -13,9 +13,9 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import SavedView
 from webapp.accounts.queries.saved_views import hidden_columns, view_menu
 from webapp.accounts.services.audit_log import log_viewing
-from webapp.experiments.lost_attempts import lost_groups
+from webapp.analysis.groups.equal_rewards import equal_rewards_of
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.page.equal_rewards import equal_rewards_of
+from webapp.experiments.queries.lost_attempts import lost_groups
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
 from webapp.live.event_publishing import last_seq

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.installation_limits import require_runnable
-from webapp.experiments.lifecycle import attempts
-from webapp.experiments.lifecycle.disk_wait_text import tell_disk_wait as show_disk_wait
-from webapp.experiments.lifecycle.engine_wait_text import tell_start as show_start
 from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
 from webapp.experiments.pinned_models import pin_models, record_config, with_models
 from webapp.experiments.placement.pool import Share
+from webapp.experiments.services import attempts
+from webapp.experiments.services.waits import tell_disk_wait as show_disk_wait
+from webapp.experiments.services.waits import tell_start as show_start
 from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
 from webapp.trajectories.services import groups
 from webapp.worker_door.policy_tokens import ended_hosts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kombu.exceptions import OperationalError
 
-from webapp.experiments.lifecycle import gangs
-from webapp.experiments.lifecycle.gangs import Gathering
 from webapp.experiments.models import Attempt
+from webapp.experiments.services import gangs
+from webapp.experiments.services.gangs import Gathering
 from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
 from webapp.lib.send_job import JOIN_GANG, send_job
 from webapp.worker_door.attempts import HeldAttempt, attempt_of, held

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from webapp.experiments.lifecycle.trainer_reports import GpuLook
-from webapp.experiments.lifecycle.trainer_reports import record_gpu_sample as store_sample
-from webapp.experiments.page.log_files import append_log
+from webapp.experiments.log_files import append_log
+from webapp.experiments.services.gpu_samples import GpuLook
+from webapp.experiments.services.gpu_samples import record_gpu_sample as store_sample
 from webapp.fleet.reported_values import ReportedGpu
 from webapp.fleet.services import workers
 from webapp.lib.remote_calls import OwnAttempt, OwnWorker, gpu_host

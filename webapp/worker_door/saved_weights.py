@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from webapp.experiments.checkpoints import checkpoint_copies, exports
-from webapp.experiments.checkpoints.checkpoint_copies import SavedCheckpoint
+from webapp.checkpoints.services import copies, exports
+from webapp.checkpoints.services.copies import SavedCheckpoint
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 from webapp.lib.remote_calls import (
     OwnAttempt,
@@ -49,13 +49,13 @@ class HeldExport:
 @gpu_host.patient_request
 def checkpoints_to_resume(attempt_id: OwnAttempt) -> list[SavedCheckpoint]:
     """Those that are kept, the newest first; none when the attempt is to begin at the beginning."""
-    return checkpoint_copies.checkpoints_to_resume(attempt_of(attempt_id))
+    return copies.checkpoints_to_resume(attempt_of(attempt_id))
 
 
 @gpu_host.patient_request
 def why_not_here(attempt_id: OwnAttempt, newest: SavedCheckpoint, why: str) -> str:
     """Why the attempt cannot go on, and what helps."""
-    return str(checkpoint_copies.not_on_this_host(attempt_of(attempt_id), newest, why))
+    return str(copies.not_on_this_host(attempt_of(attempt_id), newest, why))
 
 
 @gpu_host.patient_request
@@ -63,13 +63,13 @@ def go_on_from_older(
     attempt_id: OwnAttempt, chosen: SavedCheckpoint, newest: SavedCheckpoint, why: str
 ) -> None:
     """Record that steps are trained anew, since the newest checkpoint was lost with its host."""
-    checkpoint_copies.go_on_from_older(attempt_of(attempt_id), chosen, newest, why)
+    copies.go_on_from_older(attempt_of(attempt_id), chosen, newest, why)
 
 
 @gpu_host.patient_request
 def copied_checkpoint(model_path: str) -> SavedCheckpoint | None:
     """The one whose folder, or model's folder, `model_path` names, when it has a copy."""
-    found = checkpoint_copies.copied_checkpoint(model_path)
+    found = copies.copied_checkpoint(model_path)
     if found is None or not works_for(CheckpointRecord.objects.get(pk=found.pk).experiment.team_id):
         return None
     return found
@@ -78,25 +78,25 @@ def copied_checkpoint(model_path: str) -> SavedCheckpoint | None:
 @gpu_host.request
 def wanting_copies() -> list[SavedCheckpoint]:
     """Kept checkpoints that were not copied since they were reported; of a joined host its own."""
-    return [one for one in checkpoint_copies.wanting_copies() if wrote(one.pk)]
+    return [one for one in copies.wanting_copies() if wrote(one.pk)]
 
 
 @gpu_host.request
 def record_copy(checkpoint_id: OwnCheckpoint, copy_sha256: str) -> None:
     """Its copy is complete."""
-    checkpoint_copies.record_copy(checkpoint_id, copy_sha256)
+    copies.record_copy(checkpoint_id, copy_sha256)
 
 
 @gpu_host.request
 def unneeded_copies() -> list[SavedCheckpoint]:
     """Of checkpoints that were deleted."""
-    return [one for one in checkpoint_copies.unneeded_copies() if wrote(one.pk)]
+    return [one for one in copies.unneeded_copies() if wrote(one.pk)]
 
 
 @gpu_host.request
 def forget_copy(checkpoint_id: OwnCheckpoint) -> None:
     """Its copy is gone."""
-    checkpoint_copies.forget_copy(checkpoint_id)
+    copies.forget_copy(checkpoint_id)
 
 
 @gpu_host.request

@@ -10,8 +10,8 @@ from django.utils import timezone
 from pydantic import Field
 
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.lifecycle.attempts import lose_attempt
 from webapp.experiments.models import Attempt
+from webapp.experiments.services.attempts import lose_attempt
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.fleet.services import workers
 from webapp.lib import send_job

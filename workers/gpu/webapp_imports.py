@@ -3,11 +3,11 @@
 What they tell and ask are rows of the contract: called here, or sent over HTTPS by a joined host.
 """
 
-from webapp.experiments.checkpoints.checkpoint_copies import CheckpointElsewhere, SavedCheckpoint
-from webapp.experiments.lifecycle.gangs import Gathering
-from webapp.experiments.lifecycle.trainer_reports import GpuLook
+from webapp.checkpoints.services.copies import CheckpointElsewhere, SavedCheckpoint
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.pinned_models import with_models
+from webapp.experiments.services.gangs import Gathering
+from webapp.experiments.services.gpu_samples import GpuLook
 from webapp.fleet.reported_values import ReportedGpu
 from webapp.lib.copies.folder_copy import (
     CopyDamaged,

@@ -16,7 +16,7 @@ from testing.browser.people_at_desktops import (
     wait_for,
 )
 from tests.workers.environments.test_osworld_episodes import write_note
-from webapp.experiments.import_task_set import import_task_set
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.client import DeskHostClient
 from workers.environments.osworld.find_python import FOLDER

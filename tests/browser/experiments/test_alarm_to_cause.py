@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_trajectory
 from training.contracts.trainer_reports import Alarm, StepAlarms
-from webapp.experiments.lifecycle import alarms
 from webapp.experiments.models import MetricPoint
+from webapp.experiments.services import alarms
 
 THRESHOLD = """() => {
     const chart = document.getElementById("chart-parse-errors-truncated-errored");

@@ -4,8 +4,8 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
-from webapp.experiments.lifecycle.status_changes import change_status
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.services.statuses import change_status
 
 
 def test_a_running_experiment_is_cancelled_after_a_question_and_the_page_follows(

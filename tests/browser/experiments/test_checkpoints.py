@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment
-from webapp.experiments.checkpoints import exports
+from webapp.checkpoints.services import exports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment
 
 

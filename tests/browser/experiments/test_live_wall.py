@@ -19,8 +19,8 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
-from webapp.experiments.lifecycle import alarms, trainer_reports
 from webapp.experiments.models import Experiment
+from webapp.experiments.services import alarms, metrics, stages
 from webapp.fleet.models import Desktop
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import trajectories as trajectory_services
@@ -82,11 +82,11 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     page.goto(f"/experiments/{experiment.pk}/")
     expect(page.get_by_text("The first numbers appear")).to_be_visible()
 
-    trainer_reports.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
-    trainer_reports.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
+    stages.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
+    stages.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
     expect(page.locator("[data-stage=grpo]")).to_contain_text("3 / 20 steps")
     for step in (1, 2, 3):
-        trainer_reports.record_metrics(
+        metrics.record_metrics(
             experiment_id=experiment.pk,
             attempt=1,
             step=step,

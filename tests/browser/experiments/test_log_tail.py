@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
-from webapp.experiments.lifecycle.status_changes import stream_of
-from webapp.experiments.page.log_files import log_folder
+from webapp.experiments.log_files import log_folder
+from webapp.experiments.services.statuses import stream_of
 from webapp.live.event_publishing import publish
 
 pytestmark = pytest.mark.django_db(transaction=True)

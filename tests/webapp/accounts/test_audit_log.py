@@ -19,15 +19,15 @@ from webapp.accounts.models import AuditAction, AuditEntry, Role, Scope
 from webapp.accounts.services.audit_log import log_action, log_viewing, prune_audit_log
 from webapp.accounts.services.members import add_member
 from webapp.accounts.services.tokens import create_token
-from webapp.experiments.lifecycle.operator_actions import request_cancel
-from webapp.experiments.sweeps.plan import SweepPlan
-from webapp.experiments.sweeps.search_space import parse_axes
-from webapp.experiments.sweeps.steering import launch_sweep
+from webapp.experiments.services.experiments import request_cancel
+from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.models import DesktopPhase
 from webapp.replay.bulk_labels import label_many
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Screen
 from webapp.screens.screen_control import hand_back_control, request_control
+from webapp.sweeps.search_space import parse_axes
+from webapp.sweeps.services.sweeps import launch_sweep
 from webapp.trajectories.models import Trajectory
 
 pytestmark = pytest.mark.django_db

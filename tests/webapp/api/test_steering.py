@@ -6,8 +6,8 @@ from testing.factories import make_experiment, make_team, make_user
 from tests.webapp.api.test_rest_api import Caller
 from webapp.accounts.models import Membership
 from webapp.accounts.services.tokens import create_token
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import AlarmRecord, Experiment
-from webapp.experiments.page.log_files import log_folder
 
 pytestmark = pytest.mark.django_db
 

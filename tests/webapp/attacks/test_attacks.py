@@ -15,8 +15,8 @@ from webapp.attacks.models import Exploit, ScriptedRun
 from webapp.attacks.runs import MAX_OPEN, note_scripted_run
 from webapp.attacks.scripts import DONE
 from webapp.attacks.standing import badges_of, standing_of
-from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.services.task_sets import write_tasks
 from webapp.tasks_library.flags import scored
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory

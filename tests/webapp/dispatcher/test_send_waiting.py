@@ -11,8 +11,8 @@ from testing.factories import make_experiment, make_group, make_task, make_team,
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.dispatcher import place_experiments, send_waiting
-from webapp.experiments.lifecycle.attempts import start_attempt
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
+from webapp.experiments.services.attempts import start_attempt
 from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import groups, trajectories

@@ -9,8 +9,8 @@ from django.utils import timezone
 from training.content.task_sets.first_desk.level_4 import generate_all
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.services.task_sets import import_task_set
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ from training.contracts.config import ConfigError, parse_config
 from training.contracts.remote_addresses import RefusedAddress, allowed_addresses, check_url
 from training.contracts.secret_grants import FILE, is_below
 from webapp.experiments.installation_limits import limit_problems
-from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import Experiment
+from webapp.experiments.services.experiments import queue_experiment
 
 pytestmark = pytest.mark.django_db
 

@@ -11,10 +11,10 @@ from django.test import Client
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_attempt, make_experiment, make_group, make_team, make_trajectory, make_user
 from webapp.accounts.models import Role
-from webapp.experiments.lost_attempts import lost_groups
+from webapp.analysis.series.metric_series import series_of, whole_series
+from webapp.experiment_pages.page_counts import trajectory_counts
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint
-from webapp.experiments.page.metric_series import series_of, whole_series
-from webapp.experiments.page.page_counts import trajectory_counts
+from webapp.experiments.queries.lost_attempts import lost_groups
 from webapp.rewards_lab.slices import rows_of
 from webapp.trajectories.models import Group
 

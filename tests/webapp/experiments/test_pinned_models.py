@@ -10,10 +10,10 @@ from testing.hub_cache import COMMIT, fill_hub_cache
 from testing.paths import REPOSITORY
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from webapp.accounts.models import Team
-from webapp.experiments.launch.preflight.run_preflight import run_preflight
-from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.pinned_models import pin_models
+from webapp.experiments.services.experiments import queue_experiment
+from webapp.launch.preflight.run_preflight import run_preflight
 
 pytestmark = pytest.mark.django_db
 

@@ -11,9 +11,10 @@ from training.contracts.config.reward_presets import WeightedTerm
 from training.planning.presets import load_presets
 from webapp.accounts.models import AuditEntry
 from webapp.experiments.installation_limits import limit_problems
-from webapp.experiments.launch.form import baseline_of
+from webapp.experiments.knob_values import baseline_of
 from webapp.experiments.models import Experiment, SavedRewardPreset
-from webapp.experiments.reward_presets import preset_names, save_preset
+from webapp.experiments.queries.reward_presets import preset_names
+from webapp.experiments.services.reward_presets import save_preset
 from webapp.lib.request_values import BadValue
 
 pytestmark = pytest.mark.django_db

@@ -10,11 +10,11 @@ from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.accounts.models import Team
+from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
 from webapp.dispatcher.send_waiting import fill_free_slots
-from webapp.experiments.checkpoints.evaluate_on_demand import HowToEvaluate, request_evaluation
-from webapp.experiments.lifecycle.attempts import lose_stale_experiments
+from webapp.experiment_pages.part_contexts import PARTS, TABS
 from webapp.experiments.models import CheckpointRecord, Experiment
-from webapp.experiments.page.part_contexts import PARTS, TABS
+from webapp.experiments.services.attempts import lose_stale_experiments
 from webapp.trajectories.queries.desktop_demand import waiting_desktops
 
 pytestmark = pytest.mark.django_db

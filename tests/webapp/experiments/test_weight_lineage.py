@@ -6,7 +6,7 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.models import CheckpointRecord
-from webapp.experiments.weight_lineage import WeightLineage
+from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.replay.injections import policy_age
 
 pytestmark = pytest.mark.django_db

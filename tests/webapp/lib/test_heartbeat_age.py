@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_trajectory
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
+from webapp.experiments.services.attempts import lose_stale_experiments
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker, lose_stale_workers
 from webapp.trajectories.models import Trajectory

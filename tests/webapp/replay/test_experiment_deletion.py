@@ -17,7 +17,7 @@ from testing.factories import (
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint, Sweep
-from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.services.workers import beat_worker
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.replay.models import ReplayEntry

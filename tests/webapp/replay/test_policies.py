@@ -13,7 +13,7 @@ from testing.factories import (
     make_trajectory,
 )
 from training.contracts.config import ExperimentConfig, parse_config
-from webapp.experiments.launch.preflight.tasks_and_replay import replay_checks
+from webapp.launch.preflight.tasks_and_replay import replay_checks
 from webapp.lib.request_values import BadValue
 from webapp.replay.curation.dry_run import bars_of, dry_run, expected_share
 from webapp.replay.curation.effect import effects_of

@@ -8,10 +8,10 @@ from django.test import Client
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.types import Source
 from webapp.dispatcher.send_waiting import fill_free_slots
-from webapp.experiments.lifecycle.operator_actions import resume_experiment
-from webapp.experiments.lifecycle.queue_order import waiting_experiments
+from webapp.experiments.log_files import log_files, log_folder
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskSet
-from webapp.experiments.page.log_files import log_files, log_folder
+from webapp.experiments.queries.queue import waiting_experiments
+from webapp.experiments.services.experiments import resume_experiment
 from webapp.replay.injections import offers
 from webapp.replay.models import ReplayEntry
 from webapp.samples.delete import delete_samples

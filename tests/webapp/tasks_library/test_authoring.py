@@ -14,8 +14,8 @@ from django.test import Client
 from testing.factories import make_task, make_team, make_user
 from training.contracts.config import ConfigError, ExperimentConfig, TaskConfig, parse_config
 from webapp.accounts.models import AuditEntry, Role
-from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.services.experiments import queue_experiment
 from webapp.tasks_library import changes, upload
 
 pytestmark = pytest.mark.django_db

@@ -5,9 +5,9 @@ import pytest
 from testing.factories import make_experiment, make_group, make_task, make_trajectory
 from training.contracts.config import parse_config
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
-from webapp.experiments.import_task_set import write_tasks
-from webapp.experiments.launch.preflight.tasks_and_replay import task_checks
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.services.task_sets import write_tasks
+from webapp.launch.preflight.tasks_and_replay import task_checks
 from webapp.tasks_library.discrimination import discrimination_of
 from webapp.tasks_library.verification import MAX_OPEN, verification_of
 from webapp.trajectories.models import Group, Trajectory

@@ -13,8 +13,8 @@ from testing.workers.slow_answers import PROGRAMS, answers
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Action, Purpose, Source, Task
 from webapp.accounts.models import Role
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.desktops.agent_contract import Waiting
 from workers.desktops.late_repaints import HORIZON_S, IN_VAIN, LateRepaints, Unsettled

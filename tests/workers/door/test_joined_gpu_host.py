@@ -22,11 +22,11 @@ from training.contracts import coordinator as routes
 from training.contracts.config import parse_config
 from training.contracts.coordinator import SampleGroup
 from training.contracts.types import Purpose
-from webapp.experiments.lifecycle import attempts, gangs
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import Attempt, Experiment, TaskRecord
-from webapp.experiments.page.log_files import log_folder
-from webapp.experiments.placement.placing import place
 from webapp.experiments.placement.pool import Assignment, Share
+from webapp.experiments.services import attempts, gangs
+from webapp.experiments.services.placements import place
 from webapp.fleet.models import JoinedHost
 from webapp.lib import send_job
 from webapp.lib.host_links.joined_identity import JoinedIdentity

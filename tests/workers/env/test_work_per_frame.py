@@ -14,8 +14,8 @@ from testing.factories import make_experiment
 from testing.watch_installation import wait_for
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.live.broadcast import _channel, picture_group
 from webapp.trajectories.models import Group
 from webapp.trajectories.services.announcements import stream_of

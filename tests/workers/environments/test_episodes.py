@@ -14,8 +14,8 @@ from testing.workers.gateway_cluster import SECRET_VARIABLE, Cluster, running_cl
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
 from webapp.dispatcher import send_waiting
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 from webapp.trajectories.models import Group, Trajectory

@@ -9,8 +9,8 @@ import pytest
 
 from training.contracts.config import DesktopConfig, ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.services.groups import GroupSpec, create_group

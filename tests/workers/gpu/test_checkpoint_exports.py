@@ -15,7 +15,7 @@ from transformers import AutoModelForImageTextToText
 
 from testing.factories import make_experiment, make_team
 from training.content.recipes.tiny.make_checkpoint import make_tiny
-from webapp.experiments.checkpoints import exports
+from webapp.checkpoints.services import exports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.live.models import Event

@@ -15,11 +15,11 @@ from django.core.files.storage import storages
 from testing.factories import make_experiment, make_team
 from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.trainer_reports import CheckpointReport
-from webapp.experiments.checkpoints import exports
-from webapp.experiments.checkpoints.checkpoint_copies import CheckpointElsewhere
-from webapp.experiments.checkpoints.download import download
-from webapp.experiments.lifecycle import trainer_reports
+from webapp.checkpoints.download import download
+from webapp.checkpoints.services import exports
+from webapp.checkpoints.services.copies import CheckpointElsewhere
 from webapp.experiments.models import Attempt, CheckpointRecord, ExportStatus
+from webapp.experiments.services import checkpoints
 from webapp.lib.copies.place import copies_place
 from webapp.lib.media.bucket_address import COPIES
 from webapp.worker_door.attempts import held
@@ -57,7 +57,7 @@ def save(attempt: Attempt, directory: Path, step: int) -> CheckpointRecord:
     (folder / "state.json").write_text(f'{{"grpo_step": {step}}}')
     (folder / "COMPLETE").touch()
     saved = CheckpointReport(step=step, path=str(folder), policy_version=step, bytes=1)
-    trainer_reports.record_checkpoint(experiment_id=attempt.experiment_id, report=saved)
+    checkpoints.record_checkpoint(experiment_id=attempt.experiment_id, report=saved)
     return CheckpointRecord.objects.get(path=str(folder))
 
 
@@ -142,11 +142,11 @@ def test_a_report_of_the_same_folder_is_copied_anew_and_a_deleted_one_forgotten(
     first = record.copy_sha256
     (tmp_path / "there" / "00008-grpo-000008" / "state.json").write_text('{"grpo_step": 8, "best": 1}')
     best = CheckpointReport(step=8, path=record.path, policy_version=8, is_best=True, success=0.5, bytes=1)
-    trainer_reports.record_checkpoint(experiment_id=attempt.experiment_id, report=best)
+    checkpoints.record_checkpoint(experiment_id=attempt.experiment_id, report=best)
     copy_all(place)
     record.refresh_from_db()
     assert record.copy_sha256 not in ("", first)
-    trainer_reports.record_checkpoint_deleted(experiment_id=attempt.experiment_id, path=record.path)
+    checkpoints.record_checkpoint_deleted(experiment_id=attempt.experiment_id, path=record.path)
     checkpoint_uploads.remove_unneeded(place)
     assert list(place.names("checkpoints")) == []
     record.refresh_from_db()

@@ -10,8 +10,8 @@ from django.utils.timezone import now
 from testing.factories import make_attempt, make_experiment, make_team
 from testing.fleet_rows import make_worker
 from training.distributed.gang import Gang
-from webapp.experiments.lifecycle import gangs
 from webapp.experiments.models import Attempt, Experiment, GangMember
+from webapp.experiments.services import gangs
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.worker_door import gangs as door_gangs
 from webapp.worker_door.attempts import HeldAttempt, held

@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_user
+from webapp.analysis.series.gpu_use import gpu_history
 from webapp.experiments.models import Attempt, Experiment, GpuSample
-from webapp.experiments.page.gpu_use import gpu_history
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker
 from workers.gpu import nvml

@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_team
-from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
+from webapp.experiments.services import attempts
 from webapp.worker_door.attempts import held
 from workers.gpu import experiment_heartbeat
 from workers.gpu.attempt import AttemptTakenBack, Supervision

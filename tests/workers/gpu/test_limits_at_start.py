@@ -6,11 +6,11 @@ from django.core.management import call_command
 from testing.factories import make_experiment, make_team
 from training.contracts.config import parse_config
 from training.contracts.secret_grants import FILE
-from webapp.experiments.lifecycle import attempts
-from webapp.experiments.lifecycle.operator_actions import queue_experiment, resume_experiment
 from webapp.experiments.models import AttemptStatus, Experiment
-from webapp.experiments.placement.placing import place
 from webapp.experiments.placement.pool import Assignment, Share
+from webapp.experiments.services import attempts
+from webapp.experiments.services.experiments import queue_experiment, resume_experiment
+from webapp.experiments.services.placements import place
 from workers import identity
 from workers.gpu import attempt as gpu_attempt
 

@@ -20,8 +20,8 @@ from testing.small_disk import NoGround
 from testing.training.tiny_model import tiny_folder
 from tests.workers.env.test_branch_episodes import machine, run_all  # noqa: F401 (fixture)
 from training.contracts.types import Purpose
-from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt
+from webapp.experiments.services import attempts
 from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.trajectories.services.groups import GroupSpec, create_group

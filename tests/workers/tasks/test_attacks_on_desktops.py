@@ -13,8 +13,8 @@ from webapp.attacks.models import Exploit
 from webapp.attacks.runs import attack_task, check_version, dismiss_exploit, recorded_successes
 from webapp.attacks.scripts import Script
 from webapp.attacks.standing import Result, badges_of, standing_of
-from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.services.task_sets import write_tasks
 from webapp.lib.request_values import BadValue
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services.groups import GroupSpec, create_group

@@ -13,9 +13,10 @@ from training.contracts.config.reward_presets import WeightedTerm
 from training.contracts.types import Purpose, Source
 from training.tasks.task_json import to_osworld
 from webapp.accounts.models import Role
-from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import TaskRecord
-from webapp.experiments.reward_presets import save_preset, with_saved_terms
+from webapp.experiments.queries.reward_presets import with_saved_terms
+from webapp.experiments.services.experiments import queue_experiment
+from webapp.experiments.services.reward_presets import save_preset
 from webapp.trajectories.models import Trajectory
 from webapp.worker_door.trainer_requests.contract import TrainerCall
 from webapp.worker_door.trainer_requests.rollouts import get_finished_groups, get_tasks, sample_group

@@ -9,8 +9,8 @@ from training.content.task_sets.first_desk import generate
 from training.contracts.milestone import Milestone
 from training.contracts.types import Purpose, Source
 from webapp.accounts.models import Role
-from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskSet
+from webapp.experiments.services.task_sets import write_tasks
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services.groups import GroupSpec, create_group
 

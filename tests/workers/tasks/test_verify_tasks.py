@@ -6,8 +6,8 @@ from django.core.management import CommandError, call_command
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Source, Task
 from webapp.accounts.models import Team
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries.desktop_demand import waiting_desktops
 from workers import identity

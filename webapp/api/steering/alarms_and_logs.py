@@ -10,10 +10,16 @@ from ninja import Field, Query, Router, Schema
 from training.contracts.config import to_yaml
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
+from webapp.analysis.series.gpu_use import gpu_history
 from webapp.experiments.access import get_experiment
-from webapp.experiments.lifecycle.alarms import acknowledge_alarm
-from webapp.experiments.page.gpu_use import gpu_history
-from webapp.experiments.page.log_files import Chunk, first_error, log_files, log_path, read_chunk
+from webapp.experiments.log_files import (
+    Chunk,
+    first_error,
+    log_files,
+    log_path,
+    read_chunk,
+)
+from webapp.experiments.services.alarms import acknowledge_alarm
 from webapp.lib.request_values import MAX_WHOLE
 
 router = Router(tags=["experiments"])

@@ -11,11 +11,11 @@ from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentRow
 from webapp.experiments.access import MAX_AT_ONCE, get_experiment
-from webapp.experiments.housekeeping import changes
-from webapp.experiments.lifecycle import operator_actions
-from webapp.experiments.lifecycle.bulk_cancel import cancel_all, former_of, take_back
-from webapp.experiments.lifecycle.queue_order import MAX_PRIORITY, waiting_experiments
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.queries.queue import MAX_PRIORITY, waiting_experiments
+from webapp.experiments.services import experiments
+from webapp.experiments.services.bulk_cancels import cancel_all, former_of, take_back
+from webapp.experiments.services.experiment_notes import add_tag, archive
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment
 
@@ -86,7 +86,7 @@ def list_queue(request: MemberRequest) -> Any:
 def set_priority(request: MemberRequest, pk: int, body: PriorityIn) -> Any:
     """Change the priority of one."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
-    operator_actions.set_priority(experiment=experiment, priority=body.priority, user=request.user)
+    experiments.set_priority(experiment=experiment, priority=body.priority, user=request.user)
     return get_experiment(request, pk)
 
 
@@ -97,7 +97,7 @@ def move_experiment(request: MemberRequest, pk: int, body: MoveIn) -> Any:
     before = None
     if body.before is not None and body.before != pk:
         before = get_object_or_404(Experiment, pk=body.before, status=ExperimentStatus.QUEUED)
-    operator_actions.move_in_queue(experiment=experiment, before=before, user=request.user)
+    experiments.move_in_queue(experiment=experiment, before=before, user=request.user)
     return get_experiment(request, pk)
 
 
@@ -128,7 +128,7 @@ def undo_cancel(request: MemberRequest, body: UndoIn) -> Any:
 def tag_many(request: MemberRequest, body: TagIn) -> Any:
     """Put a tag on several."""
     found, answer = _chosen(request, body)
-    changes.add_tag(experiments=found, tag=body.tag, user=request.user)
+    add_tag(experiments=found, tag=body.tag, user=request.user)
     return answer | {"done": [row.pk for row in found]}
 
 
@@ -137,7 +137,7 @@ def archive_many(request: MemberRequest, body: ArchiveIn) -> Any:
     """Take several out of the list, or put them back."""
     found, answer = _chosen(request, body)
     for row in found:
-        if changes.archive(experiments=[row], on=body.archived, user=request.user):
+        if archive(experiments=[row], on=body.archived, user=request.user):
             answer["done"].append(row.pk)
         else:
             answer["left"][str(row.pk)] = "was so before, belongs to a sweep, or has not ended"

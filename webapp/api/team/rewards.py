@@ -10,7 +10,8 @@ from training.rewards.expressions import preset_problems
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import SavedRewardPreset
-from webapp.experiments.reward_presets import preset_names, save_preset
+from webapp.experiments.queries.reward_presets import preset_names
+from webapp.experiments.services.reward_presets import save_preset
 from webapp.lib.request_values import BadValue
 from webapp.rewards_lab.effects import effects_of
 from webapp.rewards_lab.preset_form import DRAFT

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from training.contracts.outcome import SuccessRule
 from training.contracts.trainer_reports import LEAST_SCORED, is_complete
+from webapp.experiments.guards import GuardInfo, guard_of
 from webapp.experiments.models.experiments import Experiment
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
@@ -201,6 +202,11 @@ class AlarmRecord(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def guard(self) -> GuardInfo:
+        """What is known of the guard that fired."""
+        return guard_of(self.name)
 
 
 class Incident(models.Model):

@@ -8,7 +8,7 @@ from django.db import models
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.stored_config import read_stored
-from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweep_plan import SweepPlan
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from django.db.models import Q
 
 from training.contracts.config import ExperimentConfig
-from webapp.experiments.lifecycle.queue_order import waiting_experiments
 from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
 from webapp.experiments.placement.pool import CPU, Demand, Held, Place, Pool, PoolWorker, Waiting
+from webapp.experiments.queries.queue import waiting_experiments
 from webapp.fleet.models import Worker, WorkerStatus
 
 FOREIGN_SHARE = 0.2

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from training.contracts.outcome import Outcome, succeeded
-from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.models import Evaluation, Experiment
+from webapp.experiments.queries.evaluations import all_evaluations
 from webapp.reports.by_domain.published import OSWORLD_DOMAINS
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries.evaluation_episodes import episodes_of

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
-from webapp.experiments.evaluations.views import chosen_experiments
+from webapp.analysis.evaluations.views import chosen_experiments
 from webapp.experiments.models import Evaluation
 from webapp.lib.media.file_streams import stream, zip_pieces
 from webapp.reports.by_domain.domain_table import FEWER_STEPS, columns_of, rows_of

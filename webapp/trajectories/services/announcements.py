@@ -5,7 +5,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
+from webapp.experiments.services.statuses import stream_of as experiment_stream
 from webapp.live.event_publishing import publish_to
 from webapp.trajectories.models import Trajectory
 

@@ -10,10 +10,10 @@ from django.db import transaction
 
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Source, TrajectoryStatus
-from webapp.experiments.lifecycle.alarms import raise_alarm
-from webapp.experiments.lifecycle.operator_actions import request_pause
-from webapp.experiments.lifecycle.status_changes import record_incident
 from webapp.experiments.models import Experiment
+from webapp.experiments.services.alarms import raise_alarm
+from webapp.experiments.services.experiments import request_pause
+from webapp.experiments.services.statuses import record_incident
 from webapp.trajectories.models import Trajectory
 
 NAME = "nothing_scored"

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
-from webapp.experiments.evaluations.success_pairs import TaskOutcomes, task_outcomes
+from webapp.analysis.evaluations.success_pairs import TaskOutcomes, task_outcomes
 from webapp.experiments.models import Evaluation, TaskRecord
 from webapp.lib.request_values import row_id
 from webapp.trajectories.models import Trajectory, TurnRecord

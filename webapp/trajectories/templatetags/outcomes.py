@@ -6,7 +6,7 @@ from django import template
 
 from training.contracts.outcome import OUTCOME_LABELS, Outcome, outcome_of
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.templatetags.deskhand import tone
+from webapp.ui.templatetags.deskhand import tone
 
 register = template.Library()
 

@@ -20,8 +20,8 @@ from django.utils.crypto import constant_time_compare
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action, only_team
-from webapp.experiments.lifecycle.attempts import lose_attempt
 from webapp.experiments.models import Attempt
+from webapp.experiments.services.attempts import lose_attempt
 from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatus
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.host_links.joined_identity import SHARED_VARIABLES

@@ -16,8 +16,9 @@ from training.contracts.trainer_reports import (
     StageReport,
     StepAlarms,
 )
-from webapp.experiments.checkpoints import usable_checkpoints
-from webapp.experiments.lifecycle import alarms, trainer_reports
+from webapp.analysis.services import evaluations
+from webapp.experiments.queries.checkpoints import paths_in_use
+from webapp.experiments.services import alarms, checkpoints, metrics, stages
 from webapp.replay.injections import record_skips, record_uses
 from webapp.trajectories.services import advantages
 from webapp.worker_door.trainer_requests.contract import NOTHING, TrainerCall, handles
@@ -25,23 +26,23 @@ from webapp.worker_door.trainer_requests.contract import NOTHING, TrainerCall, h
 
 def report_stage(call: TrainerCall, report: StageReport) -> Nothing:
     if report.status == "started":
-        trainer_reports.start_stage(
+        stages.start_stage(
             experiment_id=call.experiment_id, name=report.name, total=report.total, unit=report.unit
         )
     else:
-        trainer_reports.finish_stage(experiment_id=call.experiment_id, name=report.name)
+        stages.finish_stage(experiment_id=call.experiment_id, name=report.name)
     return NOTHING
 
 
 def report_progress(call: TrainerCall, report: ProgressReport) -> Nothing:
-    trainer_reports.report_progress(
+    stages.report_progress(
         experiment_id=call.experiment_id, stage=report.stage, done=report.done, total=report.total
     )
     return NOTHING
 
 
 def report_metrics(call: TrainerCall, report: MetricsReport) -> Nothing:
-    trainer_reports.record_metrics(
+    metrics.record_metrics(
         experiment_id=call.experiment_id,
         attempt=call.attempt.number,
         step=report.step,
@@ -67,29 +68,27 @@ def report_replay_skips(call: TrainerCall, skips: list[ReplaySkip]) -> Nothing:
 
 
 def report_evaluation(call: TrainerCall, result: EvaluationResult) -> Nothing:
-    trainer_reports.record_evaluation(experiment_id=call.experiment_id, result=result)
+    evaluations.record_evaluation(experiment_id=call.experiment_id, result=result)
     return NOTHING
 
 
 def report_checkpoint(call: TrainerCall, report: CheckpointReport) -> Nothing:
-    trainer_reports.record_checkpoint(experiment_id=call.experiment_id, report=report)
+    checkpoints.record_checkpoint(experiment_id=call.experiment_id, report=report)
     return NOTHING
 
 
 def report_resumed(call: TrainerCall, report: CheckpointReport) -> Nothing:
-    trainer_reports.record_resume(
-        experiment_id=call.experiment_id, attempt=call.attempt.number, report=report
-    )
+    checkpoints.record_resume(experiment_id=call.experiment_id, attempt=call.attempt.number, report=report)
     return NOTHING
 
 
 def report_checkpoint_deleted(call: TrainerCall, report: CheckpointDeleted) -> Nothing:
-    trainer_reports.record_checkpoint_deleted(experiment_id=call.experiment_id, path=report.path)
+    checkpoints.record_checkpoint_deleted(experiment_id=call.experiment_id, path=report.path)
     return NOTHING
 
 
 def get_checkpoints_in_use(call: TrainerCall, _: Nothing) -> routes.CheckpointPaths:
-    return routes.CheckpointPaths(paths=tuple(usable_checkpoints.paths_in_use(call.experiment_id)))
+    return routes.CheckpointPaths(paths=tuple(paths_in_use(call.experiment_id)))
 
 
 def report_alarms(call: TrainerCall, report: StepAlarms) -> Nothing:

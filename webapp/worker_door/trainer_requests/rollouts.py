@@ -10,7 +10,7 @@ from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from training.contracts.types import Trajectory as WireTrajectory
 from training.rewards import rescore
 from webapp.experiments.models import TaskRecord
-from webapp.experiments.weight_lineage import WeightLineage
+from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.database_pool import give_back_connection
 from webapp.lib.remote_calls import caller
 from webapp.replay import injections

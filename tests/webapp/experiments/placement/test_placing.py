@@ -10,9 +10,9 @@ from kombu.exceptions import OperationalError
 
 from testing.factories import make_experiment, make_team
 from webapp.dispatcher import place_experiments as dispatcher
-from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
+from webapp.experiments.services import attempts
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker, record_gpus
 

@@ -21,8 +21,8 @@ from tests.workers.env.test_branch_episodes import branch_of, run_all
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
 from webapp.dispatcher import send_waiting
-from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.groups import GroupSpec, create_group

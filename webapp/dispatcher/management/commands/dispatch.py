@@ -17,6 +17,7 @@ from django.db import DataError, IntegrityError, InterfaceError, close_old_conne
 from django.db import OperationalError as DatabaseOperationalError
 from kombu.exceptions import OperationalError
 
+from webapp.checkpoints.services.exports import lose_stale_exports
 from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.liveness import Liveness
@@ -24,13 +25,12 @@ from webapp.dispatcher.models import beat
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.dispatcher.upkeep import Upkeep
-from webapp.experiments.checkpoints.exports import lose_stale_exports
-from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
-from webapp.experiments.sweeps.steering import advance_sweeps
+from webapp.experiments.services.attempts import lose_stale_experiments, next_attempt_number
 from webapp.fleet.services.operations import expire_operations
 from webapp.fleet.services.workers import lose_stale_workers
 from webapp.lib.garbage_collection import freeze_startup_objects
 from webapp.lib.heartbeat_age import touch_beat_file
+from webapp.sweeps.services.sweeps import advance_sweeps
 from webapp.trajectories.services.branches import give_up_hostless
 from webapp.trajectories.services.groups import cancel_groups_of
 from webapp.trajectories.services.parking import free_lost_questions

@@ -10,8 +10,8 @@ from training.content.task_sets.registry import GENERATORS
 from training.tasks.importers import LoadedTasks, load_tasks
 from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons
 from training.tasks.task_json import LoadError
-from webapp.experiments.import_task_set import Import, import_task_set
 from webapp.experiments.models import TaskSet
+from webapp.experiments.services.task_sets import Import, import_task_set
 
 RUNS = {
     TaskRuntime.OWN: "on Deskhand's desktops",

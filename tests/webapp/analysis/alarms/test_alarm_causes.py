@@ -1,0 +1,139 @@
+"""From an alarm to its cause: what explains it, what to look at, what to change, where to start again."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
+from training.contracts.config import ExperimentConfig
+from training.contracts.trainer_reports import Alarm, StepAlarms
+from training.loop import alarms as trainer_guards
+from webapp.analysis.alarms.causes import brought_about, causes_first, likely_cause
+from webapp.analysis.alarms.evidence import MOST_TELLING, evidence_of
+from webapp.analysis.alarms.remedies import REMEDIES, checkpoint_before, remedy_of
+from webapp.analysis.alarms.thresholds import threshold_of
+from webapp.experiments.guards import GUARDS
+from webapp.experiments.models import AlarmRecord, Experiment, MetricPoint, Stage
+from webapp.experiments.services.alarms import take_step
+
+pytestmark = pytest.mark.django_db
+
+
+def fire(
+    experiment: Experiment, name: str, *steps: int, value: float = 0.9, limit: float = 0.5
+) -> AlarmRecord:
+    for step in steps:
+        alarm = Alarm(name=name, step=step, value=value, limit=limit, message=f"{name}!", remedy="Look")
+        take_step(experiment_id=experiment.pk, report=StepAlarms(step=step, alarms=(alarm,)))
+    return experiment.alarms.get(name=name)
+
+
+def test_every_guard_of_the_trainer_is_known() -> None:
+    assert set(GUARDS) == {*trainer_guards.GUARDS, "rolled_back"}
+    causes = {name for guard in GUARDS.values() for name in guard.brought_about_by}
+    assert causes <= set(GUARDS)
+    assert set(REMEDIES) <= set(GUARDS)
+
+
+def test_causes_stand_before_what_they_bring_about() -> None:
+    experiment = make_experiment()
+    for name in ("zero_variance", "truncation", "parse_collapse"):
+        fire(experiment, name, 7)
+    alarms = causes_first(experiment.alarms.all())
+    assert [alarm.name for alarm in alarms] == ["parse_collapse", "truncation", "zero_variance"]
+    parse, truncation, flat = alarms
+    assert likely_cause(parse, alarms) is None
+    assert likely_cause(truncation, alarms) == likely_cause(flat, alarms) == parse
+    assert brought_about(parse, alarms) == [truncation, flat]
+
+
+@pytest.mark.parametrize("steps", [(20, 21), (1,)], ids=["long after", "over before"])
+def test_what_fired_at_another_time_explains_nothing(steps: tuple[int, ...]) -> None:
+    experiment = make_experiment()
+    fire(experiment, "parse_collapse", *steps)
+    flat = fire(experiment, "zero_variance", 7)
+    assert likely_cause(flat, list(experiment.alarms.all())) is None
+
+
+def test_the_most_telling_trajectories_come_first_and_only_from_the_onset() -> None:
+    experiment = make_experiment()
+    for errors in range(25):
+        step = 5 + errors % 5
+        make_trajectory(experiment=experiment, turns=0, num_turns=25, num_parse_errors=errors, step=step)
+    make_trajectory(experiment=experiment, turns=0, num_parse_errors=25, step=4)
+    make_trajectory(experiment=experiment, turns=0, num_parse_errors=25, step=11)
+    evidence = evidence_of(fire(experiment, "parse_collapse", *range(5, 12)))
+    assert evidence is not None
+    assert [row.num_parse_errors for row in evidence.trajectories] == list(range(24, 24 - MOST_TELLING, -1))
+
+
+def test_groups_without_variance_are_shown_as_groups() -> None:
+    experiment, done = make_experiment(), timezone.now()
+    of_step = {"experiment": experiment, "step": 3, "num_scored": 2, "finished_at": done}
+    flat = make_group(**of_step, reward_mean=0.0, reward_std=0.0)
+    make_group(**of_step, reward_mean=0.5, reward_std=0.5)
+    evidence = evidence_of(fire(experiment, "zero_variance", 3))
+    assert evidence is not None
+    assert [card["group"].pk for card in evidence.groups] == [flat.pk]
+
+
+def test_the_entropy_threshold_is_a_share_of_the_highest_entropy_before() -> None:
+    experiment = make_experiment()
+    for step, value in enumerate((2.0, 1.0, 0.1, 9.0)):
+        MetricPoint.objects.create(experiment=experiment, name="loss/entropy", step=step, value=value)
+    alarm = fire(experiment, "entropy_collapse", 2, value=0.95, limit=0.9)
+    assert threshold_of(alarm) == pytest.approx(0.2)
+    assert threshold_of(fire(experiment, "all_zero_rewards", 2, value=3, limit=3)) == 0
+    assert threshold_of(fire(experiment, "stale_checkpoint", 2)) is None
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_a_remedy_is_a_config_that_the_form_accepts(name: str) -> None:
+    off = {"model": {"fp32_logits": False}, "algorithm": {"max_staleness": 4}}
+    settings = ExperimentConfig(**off, optimiser={"name": "muon"})
+    experiment = make_experiment(config=settings.model_dump(mode="json"))
+    changes = remedy_of(fire(experiment, name, 3)).changes
+    assert bool(changes) == (name in REMEDIES and name != "truncation"), changes
+
+
+def test_the_remedy_follows_what_ended_the_trajectories() -> None:
+    experiment = make_experiment()
+    for limit in ("tokens", "turns", "tokens"):
+        make_trajectory(experiment=experiment, turns=0, status="truncated", limit=limit, step=3)
+    remedy = remedy_of(fire(experiment, "truncation", 3))
+    assert remedy.changes == {"sampling.max_context_tokens": "4096"}
+
+    cut_off = make_trajectory(experiment=experiment, turns=0, num_turns=1, num_parse_errors=1, step=3)
+    make_turn(cut_off, 0, parse_error="no action", completion={"text": "{", "finish_reason": "length"})
+    remedy = remedy_of(fire(experiment, "parse_collapse", 3))
+    assert remedy.changes == {"sampling.max_completion_tokens": "80"}
+
+
+def test_the_clone_starts_before_the_weights_that_misbehaved() -> None:
+    experiment, now = make_experiment(), timezone.now()
+    Stage.objects.create(experiment=experiment, name="grpo", position=1, started_at=now - timedelta(hours=1))
+    made = {}
+    for minutes, step in ((90, 300), (50, 2), (40, 5), (30, 6), (20, 7)):
+        made[step] = experiment.checkpoints.create(step=step, policy_version=step, path=f"/none/{step}")
+        at = now - timedelta(minutes=minutes)
+        experiment.checkpoints.filter(pk=made[step].pk).update(created_at=at)
+    alarm = fire(experiment, "parse_collapse", 7)
+    assert checkpoint_before(alarm) == made[5], "step 7 sampled with the weights after step 6"
+    experiment.checkpoints.filter(step__in=[2, 5]).update(deleted_at=now)
+    assert checkpoint_before(alarm) == made[300], "of the SFT stage"
+
+
+def test_the_page_needs_few_queries(client: Client, django_assert_max_num_queries) -> None:
+    team = make_team()
+    experiment = make_experiment(team=team)
+    for _ in range(12):
+        make_trajectory(experiment=experiment, turns=1, num_parse_errors=1, step=3)
+    for name in ("parse_collapse", "truncation"):
+        fire(experiment, name, 3)
+    client.force_login(make_user("viewer", team=team))
+    with django_assert_max_num_queries(12):
+        page = client.get(f"/experiments/{experiment.pk}/alarms/parse_collapse/").content.decode()
+    assert "brought about" in page
+    assert "Clone with this remedy" not in page, "a viewer may not launch"

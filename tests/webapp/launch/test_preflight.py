@@ -1,0 +1,285 @@
+"""Pre-flight: what is checked before an experiment is queued, and what it says."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from testing.factories import (
+    make_experiment,
+    make_replay_entry,
+    make_task,
+    make_task_set,
+    make_team,
+    make_trajectory,
+)
+from testing.fleet_rows import make_desktop
+from training.contracts.config import ExperimentConfig, parse_config
+from webapp.accounts.models import Team
+from webapp.experiments.models import ExperimentStatus
+from webapp.fleet.services.workers import beat_worker, record_gpus
+from webapp.launch.preflight.check import Check
+from webapp.launch.preflight.run_preflight import run_preflight
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
+    (tmp_path / "config.json").write_text(json.dumps({"text_config": sizes}))
+    return str(tmp_path)
+
+
+def checks(config: ExperimentConfig, team: Team) -> dict[str, Check]:
+    return {check.title: check for check in run_preflight(config, team=team).checks}
+
+
+def level_of(path: str, config: ExperimentConfig, team: Team) -> str:
+    found = [check.level for check in run_preflight(config, team=team).checks if check.path == path]
+    assert found, f"no check about {path}"
+    return found[0]
+
+
+def test_a_config_whose_needs_are_met_may_be_launched(team: Team, model: str):
+    task_set = make_task_set("first-desk")
+    for split in ("train", "heldout"):
+        make_task(task_set=task_set, split=split)
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=8, version="")
+    beat_worker(name="gpu", queue="gpu", host="here", pid=2, slots=1, version="")
+    found = run_preflight(parse_config({"model": {"path": model}, "evaluation": {"num_tasks": 1}}), team=team)
+    assert {check.level for check in found.checks} == {"good"}
+    assert found.may_launch
+    assert (found.queue_position, found.num_active) == (1, 0)
+
+
+def test_a_model_that_may_lie_on_another_machine_is_a_warning_that_says_who_was_asked(team: Team):
+    beat_worker(name="gpu@far", queue="gpu", host="far", pid=2, slots=1, version="")
+    found = checks(parse_config({"model": {"path": "nowhere"}}), team)["Model not found"]
+    assert found.level == "warning"
+    assert "gpu workers also run on far, which were not asked" in found.detail
+
+
+def test_a_missing_model_or_task_set_stops_the_launch(team: Team):
+    config = parse_config({"model": {"path": "nowhere"}, "tasks": {"task_set": "unknown"}})
+    assert level_of("model.path", config, team) == "bad"
+    assert level_of("tasks.task_set", config, team) == "bad"
+    assert not run_preflight(config, team=team).may_launch
+
+
+def test_more_hosts_than_could_share_it_stop_the_launch(team: Team, tmp_path: Path):
+    config = parse_config(
+        {
+            "model": {"path": "tiny-random"},
+            "optimiser": {"num_processes": 2, "num_hosts": 2},
+            "checkpoints": {"directory": str(tmp_path)},
+        }
+    )
+    for host, address in (("a", "a.example"), ("b", "")):
+        beat_worker(name=f"gpu@{host}", queue="gpu", host=host, pid=1, slots=1, version="")
+        record_gpus(name=f"gpu@{host}", gpus=[], address=address)
+    found = checks(config, team)["Not 2 gpu hosts that can share it"]
+    assert (found.level, found.path) == ("bad", "optimiser.num_hosts")
+    assert "1 of the gpu hosts online could take a part. Each needs DESKHAND_POLICY_ADDRESS" in found.detail
+    record_gpus(name="gpu@b", gpus=[], address="b.example")
+    assert checks(config, team)["2 of 2 gpu hosts"].level == "good"
+
+
+def test_the_tiny_random_model_needs_no_folder(team: Team):
+    found = checks(parse_config({"model": {"path": "tiny-random"}}), team)
+    assert found["A random tiny model is made at the start"].level == "good"
+
+
+def test_families_that_no_task_has_are_answered_with_those_that_exist(team: Team):
+    make_task(task_set=make_task_set("first-desk"), family="menu")
+    found = checks(parse_config({"tasks": {"families": ["typo"]}}), team)["No task to practise"]
+    assert found.level == "bad"
+    assert "menu" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("side", "prompt", "warns"),
+    [
+        (640, {}, False),
+        (1312, {}, True),
+        (1312, {"style": "computer-use"}, False),
+        (1312, {"coordinate_space": "screen"}, False),
+    ],
+)
+def test_a_grid_of_ten_permille_is_a_warning_on_a_large_screen(
+    side: int, prompt: dict, warns: bool, team: Team
+):
+    row = make_task(task_set=make_task_set("first-desk"))
+    row.spec["screen"] = [side, 480]
+    row.save()
+    found = checks(parse_config({"prompt": prompt}), team)
+    title = "Coordinates are coarse on this screen"
+    assert (title in found) is warns
+    if warns:
+        assert (found[title].level, found[title].path) == ("warning", "prompt.style")
+        assert "grid of 13 pixels" in found[title].detail
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"algorithm": {"group_size": 2}}, "algorithm.group_size"),
+        ({"optimiser": {"microbatch_size": 5}}, "optimiser.microbatch_size"),
+        ({}, "desktops.num_desktops"),
+        ({"replay": {"enabled": True}}, "replay.enabled"),
+        ({"algorithm": {"old_logprobs": "recomputed"}}, "algorithm.updates_per_batch"),
+        (
+            {"algorithm": {"name": "gspo", "clip_high": 4e-4}, "model": {"dtype": "bfloat16"}},
+            "algorithm.old_logprobs",
+        ),
+    ],
+)
+def test_what_is_unwise_is_a_warning_at_its_knob(values: dict, path: str, team: Team):
+    assert level_of(path, parse_config(values), team) == "warning"
+
+
+def test_fewer_slots_than_desktops_are_named(team: Team):
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=3, version="")
+    assert "3 of 8 desktops online" in checks(ExperimentConfig(), team)
+
+
+def test_the_estimate_counts_the_desktops_that_are_online(team: Team):
+    config = parse_config({"desktops": {"num_desktops": 8}, "algorithm": {"num_steps": 100}})
+    everywhere = run_preflight(config, team=team)
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=1, version="")
+    here = run_preflight(config, team=team)
+    assert here.seconds > 4 * everywhere.seconds
+    assert "on 1 of 8 desktops" in here.seconds_basis
+
+
+def test_an_estimate_never_contradicts_the_warning_about_desktops(team: Team):
+    """64 wanted and 8 online: as long as with 8 wanted, also by what earlier ones took."""
+
+    def wanting(number: int) -> ExperimentConfig:
+        return parse_config({"desktops": {"num_desktops": number}, "algorithm": {"num_steps": 100}})
+
+    now = timezone.now()
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=8, version="")
+    for preset in ("", "first-desk"):
+        found = run_preflight(wanting(64), team=team, preset=preset)
+        assert found.seconds == run_preflight(wanting(8), team=team, preset=preset).seconds
+        assert "8 of 64 desktops online" in {check.title for check in found.checks}
+        assert found.seconds_basis.endswith(", on 8 of 64 desktops")
+        make_experiment(
+            team=team,
+            config=wanting(8).model_dump(mode="json"),
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=40),
+            ended_at=now,
+        )
+    assert found.seconds == pytest.approx(40 * 60)
+
+
+def test_an_estimate_counts_the_desktops_that_an_earlier_one_had(team: Team):
+    """It took 10 minutes on 64; 8 are online now."""
+    config = parse_config({"desktops": {"num_desktops": 64}, "algorithm": {"num_steps": 100}})
+    now = timezone.now()
+    earlier = make_experiment(
+        team=team,
+        config=config.model_dump(mode="json"),
+        status=ExperimentStatus.FINISHED,
+        preset="first-desk",
+        started_at=now - timedelta(minutes=10),
+        ended_at=now,
+    )
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=8, version="")
+    for number in range(64):
+        make_trajectory(experiment=earlier, turns=0, desktop=make_desktop(f"d{number}"))
+    found = run_preflight(config, team=team, preset="first-desk")
+    assert found.seconds > 3 * 600
+    assert "1 finished experiment of this preset, on 8 of 64 desktops" in found.seconds_basis
+
+
+def test_without_desktops_the_estimate_says_what_it_supposes(team: Team):
+    found = run_preflight(ExperimentConfig(), team=team)
+    assert "No desktops online" in {check.title for check in found.checks}
+    assert found.seconds_basis.endswith(", once 8 desktops are online")
+
+
+def test_a_reference_that_is_not_there_stops_the_launch(team: Team):
+    config = parse_config({"algorithm": {"kl_coefficient": 0.1, "reference_path": "nowhere"}})
+    assert level_of("algorithm.reference_path", config, team) == "bad"
+
+
+def test_an_unwritable_checkpoint_folder_stops_the_launch(team: Team, tmp_path: Path):
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    config = parse_config({"checkpoints": {"directory": str(file / "below")}})
+    assert level_of("checkpoints.directory", config, team) == "bad"
+
+
+def test_replay_counts_the_accepted_entries_of_this_task_set_and_team(team: Team):
+    entry = make_replay_entry(team=team, verdict="accepted")
+    make_replay_entry(team=team, verdict="inbox")
+    make_replay_entry(verdict="gold")
+    task_set = entry.trajectory.task.task_set.name
+    config = parse_config({"replay": {"enabled": True}, "tasks": {"task_set": task_set}})
+    assert "1 accepted replay entry" in checks(config, team)
+
+
+def test_the_place_in_the_queue_counts_those_of_equal_or_higher_priority(team: Team):
+    for priority in (0, 5):
+        make_experiment(status=ExperimentStatus.QUEUED, priority=priority)
+    make_experiment(status=ExperimentStatus.RUNNING)
+    config = ExperimentConfig()
+    assert run_preflight(config, team=team, priority=0).queue_position == 3
+    assert run_preflight(config, team=team, priority=5).queue_position == 2
+    assert run_preflight(config, team=team, priority=6).queue_position == 1
+    assert run_preflight(config, team=team).num_active == 1
+
+
+def test_the_duration_is_that_of_finished_experiments_of_the_preset_else_a_formula(team: Team):
+    config, now = ExperimentConfig(), timezone.now()
+    assert "formula" in run_preflight(config, team=team, preset="first-desk").seconds_basis
+    for minutes in (4, 6, 20):
+        make_experiment(
+            team=team,
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=minutes),
+            ended_at=now,
+        )
+    found = run_preflight(config, team=team, preset="first-desk")
+    assert found.seconds == pytest.approx(360)
+    assert "3 finished experiments" in found.seconds_basis
+
+
+def test_the_duration_follows_the_number_of_steps_when_finished_experiments_had_others(team: Team):
+    def of(steps: int) -> ExperimentConfig:
+        return parse_config({"algorithm": {"num_steps": steps}, "evaluation": {"num_tasks": 0}})
+
+    now = timezone.now()
+    for steps in (20, 10):
+        make_experiment(
+            team=team,
+            config=of(steps).model_dump(mode="json"),
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=steps),
+            ended_at=now,
+        )
+    assert run_preflight(of(40), team=team, preset="first-desk").seconds == pytest.approx(40 * 60, rel=0.1)
+
+
+def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team, settings):
+    settings.OSWORLD_PYTHONS, settings.OSWORLD_DIRS = ["/nowhere/python"], [Path("/nowhere")]
+    knobs = {"python": "/nowhere/python", "machines": "docker", "checkout": "/nowhere"}
+    config = parse_config({"desktops": {"provider": "osworld", "osworld": knobs}})
+    for knob in knobs:
+        assert level_of(f"desktops.osworld.{knob}", config, team) == "warning"
+    assert not [
+        path for path in run_preflight(ExperimentConfig(), team=team).checks if "osworld" in path.path
+    ]

@@ -1,0 +1,1 @@
+"""What experiments measured, read: evaluations, lineage, alarms, costs, groups, series."""

@@ -1,0 +1,181 @@
+"""What to change in a clone after an alarm, and the checkpoint from which the clone goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from django.db.models import Count, Q
+
+from training.contracts.config import ConfigError, ExperimentConfig, parse_config
+from training.contracts.types import Limit
+from webapp.analysis.alarms.evidence import Evidence, evidence_of
+from webapp.experiments.knob_values import flatten
+from webapp.experiments.knobs import Knob, as_text, knobs
+from webapp.experiments.models import AlarmRecord, CheckpointRecord
+from webapp.experiments.queries.checkpoints import with_stage
+
+MOSTLY = 0.5
+"""Share of the unparsable turns that a token limit must have cut off before it is called the cause."""
+
+Changes = dict[str, Any]
+"""Dotted name of a knob -> its new value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnsetFacts:
+    """What the trajectories of the onset say of the remedy."""
+
+    limit: str = ""
+    """The `Limit` that truncated most of them."""
+    cut_off_share: float = 0.0
+    """Of their unparsable turns, those that the limit of completion tokens ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A clone that is likely to do without the alarm."""
+
+    changes: dict[str, str]
+    """Dotted name of a knob -> its text; empty when no knob mends it."""
+    checkpoint: CheckpointRecord | None
+    """The newest one that is kept from before the onset; None = the clone starts at the beginning."""
+
+    def knob_changes(self, config: ExperimentConfig) -> list[tuple[Knob, str, str]]:
+        """(knob, the config's text, the remedy's text), in form order."""
+        values = flatten(config)
+        changed = [knob for knob in knobs() if knob.path in self.changes]
+        return [(knob, values[knob.path], self.changes[knob.path]) for knob in changed]
+
+
+def _slower(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    """Half the learning rates that are in use."""
+    optimiser = config.optimiser
+    changes: Changes = {"optimiser.learning_rate": optimiser.learning_rate / 2}
+    if optimiser.name == "muon":
+        changes["optimiser.muon_learning_rate"] = optimiser.muon_learning_rate / 2
+    return changes
+
+
+def _explore(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    bonus = config.algorithm.entropy_coefficient
+    return _slower(config, facts) | {"algorithm.entropy_coefficient": min(1.0, 2 * bonus or 0.001)}
+
+
+def _clip_more(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    return _slower(config, facts) | {"optimiser.max_grad_norm": config.optimiser.max_grad_norm / 2}
+
+
+def _parse(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    if facts.cut_off_share > MOSTLY:
+        return {"sampling.max_completion_tokens": min(8192, 2 * config.sampling.max_completion_tokens)}
+    return _slower(config, facts)
+
+
+def _raise_limit(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    """A task's own limit has no knob."""
+    by_limit: dict[str, Changes] = {
+        Limit.TURNS: {"desktops.max_turns": min(200, 2 * config.desktops.max_turns)},
+        Limit.TOKENS: {"sampling.max_context_tokens": 2 * config.sampling.max_context_tokens},
+        Limit.TIME: {"desktops.trajectory_timeout_s": 2 * config.desktops.trajectory_timeout_s},
+    }
+    return by_limit.get(facts.limit, {})
+
+
+def _more_variance(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    size = min(128, 2 * config.algorithm.group_size)
+    return {"tasks.curriculum": "solve_rate", "algorithm.group_size": size}
+
+
+def _use_successes(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    return {"replay.enabled": True, "tasks.curriculum": "solve_rate"}
+
+
+def _other_reward(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    return {"rewards.preset": "task-score.v1", "rewards.definition": None}
+
+
+def _fewer_desktops(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    return {"desktops.num_desktops": max(1, config.desktops.num_desktops // 2)}
+
+
+def _same_numbers(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    return {"engine.dtype": "model", "model.fp32_logits": True}
+
+
+def _fresher(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    if config.algorithm.max_staleness:
+        return {"algorithm.max_staleness": config.algorithm.max_staleness // 2}
+    return _same_numbers(config, facts)
+
+
+REMEDIES: dict[str, Callable[[ExperimentConfig, OnsetFacts], Changes]] = {
+    "errored_trajectories": _fewer_desktops,
+    "logprob_drift": _same_numbers,
+    "logprob_gap": _fresher,
+    "grad_norm_explosion": _clip_more,
+    "entropy_collapse": _explore,
+    "parse_collapse": _parse,
+    "truncation": _raise_limit,
+    "all_zero_rewards": _use_successes,
+    "saturated_term": _other_reward,
+    "zero_variance": _more_variance,
+    "rolled_back": _slower,
+}
+"""Guards without a row are mended by no knob."""
+
+
+def remedy_of(alarm: AlarmRecord) -> Remedy:
+    """The knobs that change, and where the clone starts."""
+    config = alarm.experiment.settings
+    found: Changes = {}
+    if alarm.name in REMEDIES:
+        found = REMEDIES[alarm.name](config, _facts_of(evidence_of(alarm)))
+    changes = {path: as_text(value) for path, value in found.items() if value != attrgetter(path)(config)}
+    if not _is_valid(config, changes):
+        changes = {}
+    return Remedy(changes=changes, checkpoint=checkpoint_before(alarm))
+
+
+def note_of(alarm: AlarmRecord) -> str:
+    """Of the clone, why there is one."""
+    return f"Remedy of “{alarm.guard.title}” since step {alarm.since_step} of #{alarm.experiment_id}"
+
+
+def _is_valid(config: ExperimentConfig, changes: dict[str, str]) -> bool:
+    """Some knobs exclude each other: a remedy that the form would refuse is none."""
+    raw = config.model_dump(mode="json")
+    for path, text in changes.items():
+        section, _, name = path.rpartition(".")
+        raw[section][name] = text
+    try:
+        parse_config(raw)
+    except ConfigError:
+        return False
+    return True
+
+
+def _facts_of(evidence: Evidence | None) -> OnsetFacts:
+    rows = evidence.trajectories if evidence else ()
+    if not rows:
+        return OnsetFacts()
+    limits = [row.limit for row in rows if row.limit]
+    limit = max(sorted(set(limits)), key=limits.count, default="")
+    turns = rows[0].turns.model.objects.filter(trajectory__in=[row.pk for row in rows])
+    counts = turns.exclude(parse_error="").aggregate(
+        total=Count("id"), cut_off=Count("id", filter=Q(completion__finish_reason="length"))
+    )
+    return OnsetFacts(limit=limit, cut_off_share=counts["cut_off"] / max(1, counts["total"]))
+
+
+def checkpoint_before(alarm: AlarmRecord) -> CheckpointRecord | None:
+    """The newest one on disk whose weights did not bring the alarm about.
+
+    The rollouts of step S come from weights with S - 1 finished steps: these are suspect, too.
+    """
+    kept = alarm.experiment.checkpoints.filter(deleted_at=None, created_at__lt=alarm.since_at)
+    return (
+        with_stage(kept).filter(Q(is_of_sft=True) | Q(step__lt=alarm.since_step - 1)).order_by("-id").first()
+    )

@@ -1,0 +1,1 @@
+"""Groups of trajectories as cards, with what their rewards have in common."""

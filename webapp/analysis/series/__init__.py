@@ -1,0 +1,1 @@
+"""Series of metrics, thinned for charts, and the panels that show them."""

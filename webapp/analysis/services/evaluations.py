@@ -1,0 +1,32 @@
+"""Evaluations that a trainer reports."""
+
+from django.db import transaction
+
+from training.contracts.trainer_reports import EvaluationResult
+from webapp.analysis.evaluations.success_pairs import p_of_change
+from webapp.experiments.models import Evaluation, EvaluationTasks, Experiment
+from webapp.experiments.services.statuses import stream_of
+from webapp.live.event_publishing import publish
+
+
+@transaction.atomic
+def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
+    """Store an evaluation; the same one after a restart replaces the old."""
+    experiment = Experiment.objects.select_related("evaluates").defer("config").get(pk=experiment_id)
+    key = {"name", "step", "temperature"}
+    evaluation, _ = Evaluation.objects.update_or_create(
+        experiment_id=experiment_id,
+        **result.model_dump(include=key),
+        defaults=result.model_dump(exclude=key | {"by_task"}) | {"checkpoint": experiment.evaluates},
+    )
+    EvaluationTasks.objects.update_or_create(evaluation=evaluation, defaults={"results": result.by_task})
+    first = Evaluation.objects.filter(
+        experiment_id=experiment_id, name="before", temperature=result.temperature
+    ).first()
+    if first and first.pk != evaluation.pk:
+        evaluation.p_of_change = p_of_change(first, evaluation)
+        evaluation.save(update_fields=["p_of_change"])
+    payload = result.model_dump(include=key | {"success", "solved", "num_tasks"})
+    publish(stream_of(experiment_id), "evaluation.added", payload)
+    if experiment.evaluates:
+        publish(stream_of(experiment.evaluates.experiment_id), "evaluation.added", payload)

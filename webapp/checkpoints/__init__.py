@@ -1,0 +1,1 @@
+"""Checkpoints on demand: listed, evaluated, exported, copied."""

@@ -1,0 +1,1 @@
+"""The list, the queue and the page of an experiment."""

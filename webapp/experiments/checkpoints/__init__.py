@@ -1,1 +1,0 @@
-"""Checkpoints on demand: listed, evaluated, exported."""

@@ -1,1 +1,0 @@
-"""Names, tags and the archive of experiments."""

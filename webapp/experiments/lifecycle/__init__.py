@@ -1,1 +1,0 @@
-"""From queued to finished: the queue, attempts, what trainers report, what people ask."""

@@ -1,1 +1,0 @@
-"""The pages of experiments: list, one experiment, comparison."""

@@ -1,0 +1,36 @@
+"""Looks at a host's GPUs while an experiment runs."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from webapp.experiments.models import GpuSample
+
+GPU_SAMPLES_KEPT = timedelta(days=14)
+"""One every ten seconds makes 8640 a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLook:
+    """How busy a host's GPUs are, as `GpuSample` keeps it."""
+
+    gpus: list[dict[str, Any]]
+    processes: list[dict[str, Any]]
+
+
+def record_gpu_sample(*, experiment_id: int, attempt: int, look: GpuLook) -> None:
+    """Store one look at the GPUs; pages ask for them by themselves."""
+    GpuSample.objects.create(
+        experiment_id=experiment_id,
+        attempt=attempt,
+        at=timezone.now(),
+        gpus=look.gpus,
+        processes=look.processes,
+    )
+
+
+def prune_gpu_samples() -> int:
+    """Forget old looks; returns how many."""
+    return GpuSample.objects.filter(at__lt=timezone.now() - GPU_SAMPLES_KEPT).delete()[0]

@@ -1,1 +1,0 @@
-"""Many experiments as one object: values searched over, each with several seeds."""

@@ -1,0 +1,1 @@
+"""Whether an experiment can run here, before it is queued."""

@@ -1,0 +1,70 @@
+"""Pre-flight: are the model and the KL reference there, and can checkpoints be written?"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+from training.contracts.config import ExperimentConfig
+from training.planning.gpu_layouts import published_shape
+from training.planning.model_places import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
+from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
+from webapp.launch.preflight.check import Check
+from webapp.launch.preflight.hosts import asked_hosts, missing_here
+from webapp.launch.preflight.memory import memory_checks
+
+
+def model_checks(config: ExperimentConfig) -> Iterator[Check]:
+    if config.model.path == TINY_RANDOM:
+        yield Check("good", "A random tiny model is made at the start", "From optimiser.seed.")
+        yield from memory_checks(config, TINY_SHAPE)
+        return
+    folder = model_folder(config.model.path)
+    if folder is None:
+        text = _where_looked(config.model.path)
+        yield Check(missing_here("gpu"), "Model not found", f"{text} {asked_hosts('gpu')}", "model.path")
+        if (shape := published_shape(config.model.path)) is not None:
+            yield from memory_checks(config, shape)
+        return
+    try:
+        shape = model_shape(folder)
+    except (ValueError, KeyError, OSError) as error:
+        yield Check("bad", "Model cannot be read", str(error), "model.path")
+        return
+    yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
+    yield from memory_checks(config, shape)
+
+
+def _where_looked(path: str) -> str:
+    """What is not there, and what to do."""
+    if (model := hub_model(path)) is not None:
+        try:
+            cached_snapshot(model)
+        except NotInHubCache as error:
+            return f"{error}."
+    return (
+        f"No checkpoint folder with a config.json named {path!r}: not a shipped one, not a path, not below "
+        f"{settings.DATA_DIR}. Put the downloaded folder there, write its path, or name a model of the hub "
+        "as ORG/NAME@main or a checkpoint as experiment:NUMBER@best."
+    )
+
+
+def reference_checks(config: ExperimentConfig) -> Iterator[Check]:
+    if config.algorithm.kl_coefficient <= 0:
+        return
+    if model_folder(config.algorithm.reference_path) is None:
+        text = f"{_where_looked(config.algorithm.reference_path)} {asked_hosts('gpu')}"
+        yield Check(missing_here("gpu"), "KL reference not found", text, "algorithm.reference_path")
+    else:
+        yield Check("good", "KL reference found")
+
+
+def checkpoint_folder_check(config: ExperimentConfig) -> Check:
+    chosen = config.checkpoints.directory
+    folder = Path(chosen).expanduser() if chosen else Path(settings.DATA_DIR) / "experiments"
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
+    if not os.path.isdir(existing) or not os.access(existing, os.W_OK | os.X_OK):
+        text = f"{existing} cannot be written by the user that the workers run as."
+        return Check("bad", "Checkpoints cannot be saved", text, "checkpoints.directory")
+    return Check("good", "Checkpoint folder is writable", str(folder) if chosen else "")

@@ -1,0 +1,68 @@
+"""Pre-flight: do the budgets of tokens, images and patches leave room for what they limit?"""
+
+from collections.abc import Iterator
+
+from training.contracts.config import ExperimentConfig
+from webapp.launch.preflight.check import Check
+
+PIXELS_PER_TOKEN = 32 * 32
+"""Qwen3-VL: patches of 16 x 16 pixels, four of them are one token."""
+PIXELS_PER_PATCH = 16 * 16
+
+
+def budget_checks(config: ExperimentConfig) -> Iterator[Check]:
+    """Nothing for budgets that fit."""
+    sampling = config.sampling
+    if sampling.max_completion_tokens >= sampling.max_context_tokens:
+        text = f"The context of {sampling.max_context_tokens} tokens has no room for the prompt beside it."
+        title = f"A completion may have {sampling.max_completion_tokens} tokens"
+        yield Check(
+            "bad", title, f"{text} Raise the context or lower this.", "sampling.max_completion_tokens"
+        )
+    if not config.prompt.text_only:
+        yield from _screenshots(config)
+    if config.optimiser.packing:
+        yield from _packing(config)
+
+
+def _screenshots(config: ExperimentConfig) -> Iterator[Check]:
+    """The smallest screenshot must fit; how many of the largest do is worth knowing."""
+    sampling, model = config.sampling, config.model
+    room = sampling.max_context_tokens - sampling.max_completion_tokens
+    name = "sampling.max_context_tokens"
+    if sampling.max_image_tokens and sampling.max_image_tokens < room:
+        room, name = sampling.max_image_tokens, "sampling.max_image_tokens"
+    smallest, largest = -(-model.min_pixels // PIXELS_PER_TOKEN), model.max_pixels // PIXELS_PER_TOKEN
+    if smallest > room:
+        text = f"One has at least {smallest} tokens (model.min_pixels), and {room} are free. Raise {name}."
+        yield Check("bad", "No screenshot fits the context", text, name)
+        return
+    prompt = config.prompt
+    wanted = config.desktops.max_turns
+    if prompt.history != "full":
+        first = prompt.keep_first_images if prompt.history == "window" else 0
+        wanted = min(wanted, first + prompt.keep_last_images + prompt.window_slack)
+    if largest * wanted > room:
+        text = (
+            f"{wanted} screenshots of the largest size ({largest} tokens, model.max_pixels) need "
+            f"{largest * wanted} of {room} tokens. Longer trajectories are truncated: fine if screens "
+            "are smaller, else raise it, lower model.max_pixels, or use prompt.history window or actions."
+        )
+        yield Check("info", f"Room for {room // largest} full screenshots", text, name)
+
+
+def _packing(config: ExperimentConfig) -> Iterator[Check]:
+    """A sequence above a budget is a microbatch of its own: more memory than the budget says."""
+    optimiser, longest = config.optimiser, config.sampling.max_context_tokens
+    if optimiser.microbatch_tokens < longest:
+        text = (
+            f"A trajectory may have {longest} (sampling.max_context_tokens); it would be a microbatch of its "
+            f"own above the budget. Set at least {longest}."
+        )
+        title = f"Microbatches of {optimiser.microbatch_tokens} tokens"
+        yield Check("warning", title, text, "optimiser.microbatch_tokens")
+    patches = -(-config.model.min_pixels // PIXELS_PER_PATCH)
+    if not config.prompt.text_only and optimiser.microbatch_patches < patches:
+        text = f"One screenshot has at least {patches} (model.min_pixels). Set at least {4 * longest}."
+        title = f"Microbatches of {optimiser.microbatch_patches} patches hold no screenshot"
+        yield Check("bad", title, text, "optimiser.microbatch_patches")

@@ -1,0 +1,1 @@
+"""Whether what was measured can be chance: paired tests, t, many tests together."""

@@ -1,0 +1,1 @@
+"""Sweeps: searches over values of knobs."""

@@ -1,0 +1,1 @@
+"""Tags, filters and colours that the pages of all apps share."""
