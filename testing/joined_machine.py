@@ -21,7 +21,7 @@ GONE = (ProcessLookupError, psutil.Error)
 TOKEN = (
     "from django.contrib.auth.models import User; "
     "from webapp.worker_door.joined_hosts.joining import make_token; "
-    "print(make_token(user=User.objects.first(), roles=('env', 'gpu')))"
+    "print(make_token(user=User.objects.first(), roles=('env', 'gpu'), team=None))"
 )
 
 

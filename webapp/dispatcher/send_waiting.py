@@ -1,6 +1,7 @@
 """Waiting trajectories in the database become thin jobs on the env queue, as slots are free."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from itertools import islice
@@ -14,7 +15,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from webapp.fleet.queries.env_capacity import env_capacity, host_names_at_work
+from webapp.fleet.queries.env_capacity import env_capacity, host_names_at_work, kept_capacity
 from webapp.lib import disk_room
 from webapp.lib.heartbeat_age import silent_for
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
@@ -64,11 +65,23 @@ def fill_free_slots(*, only_many: bool = False) -> int:
         return 0
     sent, lines = 0, _lines(capacity, free, out)
     hosts = {row.pk: row.host for line in lines for row in line.rows}
-    for trajectory_id in islice(fair_order(lines), free):
+    for trajectory_id in islice(fair_order(lines, _room_of_teams(capacity, lines, out)), free):
         if not _send(trajectory_id, hosts[trajectory_id]):
             break
         sent += 1
     return sent
+
+
+def _room_of_teams(capacity: int, lines: list[WaitingLine], out: Mapping[Line, Out]) -> dict[int, int]:
+    """What each waiting team may send: slots of hosts that work for another one only are not for it."""
+    kept = kept_capacity()
+    if not kept:
+        return {}
+    busy = Counter[int]()
+    for (_, team), one in out.items():
+        busy[team] += one.num_busy
+    for_all = capacity - kept.total()
+    return {line.team_id: for_all + kept[line.team_id] - busy[line.team_id] for line in lines}
 
 
 def _may_wait() -> QuerySet[Trajectory, int]:

@@ -9,7 +9,7 @@ and an experiment that queued thousands does not hold up those that came after i
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -49,8 +49,12 @@ class WaitingLine:
         self.num_out += 1
 
 
-def fair_order(lines: Sequence[WaitingLine]) -> Iterator[int]:
-    """Ids of all rows that may go, the next one first; stop reading when the slots are used up."""
+def fair_order(lines: Sequence[WaitingLine], room: Mapping[int, int] | None = None) -> Iterator[int]:
+    """Ids of all rows that may go, the next one first; stop reading when the slots are used up.
+
+    room: team -> how many more of it the hosts that work for it take; a team without an entry has no limit.
+    """
+    left = dict(room or {})
     num_out = Counter[int]()
     for line in lines:
         num_out[line.team_id] += line.num_out
@@ -60,10 +64,12 @@ def fair_order(lines: Sequence[WaitingLine]) -> Iterator[int]:
         assert row is not None, "lines without a row that may go are left out"
         return not row.is_human, -line.priority, num_out[line.team_id], line.num_out, row.pk
 
-    while able := [line for line in lines if line.first()]:
+    while able := [line for line in lines if line.first() and left.get(line.team_id, 1) > 0]:
         line = min(able, key=place)
         row = line.first()
         assert row is not None
         line.take(row)
         num_out[line.team_id] += 1
+        if line.team_id in left:
+            left[line.team_id] -= 1
         yield row.pk

@@ -94,14 +94,13 @@ class JoinedHost(models.Model):
     """Its spool; a new one counts from 1 again."""
     received = models.BigIntegerField(default=0)
     """Number of the last report of the stream that was recorded."""
-    num_refused = models.IntegerField(default=0)
-    """Reports that could not be recorded, since it joined."""
-    clock_skew_s = models.FloatField(default=0)
-    """How far its clock is ahead of ours, at its last call."""
+    num_refused = models.IntegerField(default=0)  # reports that could not be recorded, since it joined
+    clock_skew_s = models.FloatField(default=0)  # how far its clock is ahead of ours, at its last call
     heard_at = models.DateTimeField()
     joined_at = models.DateTimeField()
     invited_by_name = models.CharField(max_length=150)
     roles = ReportedJSONField(default=list)  # of `joined_identity.ROLES`: what it may be used for
+    team = models.ForeignKey("accounts.Team", null=True, on_delete=models.CASCADE)  # its only one; null = all
     revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
@@ -161,6 +160,7 @@ class JoinToken(models.Model):
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
     roles = ReportedJSONField(default=list)  # what the host may be used for
+    team = models.ForeignKey("accounts.Team", null=True, on_delete=models.CASCADE)  # of the host; null = all
 
     def __str__(self) -> str:
         return f"join token {self.pk} of {self.made_by_name}"

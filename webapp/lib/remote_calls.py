@@ -24,6 +24,8 @@ _JSON = ConfigDict(
 _calls: dict[str, RemoteCall] = {}
 caller: ContextVar[str] = ContextVar("caller", default="")
 """Name of the JoinedHost row whose call is being answered; "" = a worker of the installation's own."""
+served_team: ContextVar[int | None] = ContextVar("served_team", default=None)
+"""The only team that this host works for; None = all."""
 
 
 class NotYours(Exception):
@@ -44,6 +46,9 @@ class Owned(Enum):
     CHECKPOINT = auto()
     EXPORT = auto()
     WAITING_EXPORT = auto()
+    TEAM_TRAJECTORY = auto()
+    TEAM_EXPERIMENT = auto()
+    TEAM_ATTEMPT = auto()
 
 
 OwnHost = Annotated[str, Owned.HOST]
@@ -60,6 +65,10 @@ OwnCheckpoint = Annotated[int, Owned.CHECKPOINT]
 OwnExport = Annotated[int, Owned.EXPORT]
 WaitingExportId = Annotated[int, Owned.WAITING_EXPORT]
 """Of a checkpoint that the host wrote; no host has the export yet."""
+TeamTrajectory = Annotated[int, Owned.TEAM_TRAJECTORY]
+"""Of a team that the host works for; the call itself finds whether the host may have it."""
+TeamExperiment = Annotated[int, Owned.TEAM_EXPERIMENT]
+TeamAttempt = Annotated[int, Owned.TEAM_ATTEMPT]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Send jobs by name: the web application never imports the workers."""
 
+from collections.abc import Callable
 from functools import cache
 
 from celery import Celery
@@ -32,14 +33,17 @@ def send_job(name: str, *args: int, only: str = "") -> None:
     _producer().send_task(name, args=args, queue=queue, ignore_result=True, retry=False)
 
 
-def take_jobs(name: str, *, host: str, count: int) -> list[int]:
+def take_jobs(
+    name: str, *, host: str, count: int, is_for_it: Callable[[int], bool] | None = None
+) -> list[int]:
     """Take up to `count` jobs that wait for the workers of `host`, or for any; their first arguments.
 
+    `is_for_it`: which of them the host may take; the others stay.
     Raises `kombu.exceptions.OperationalError` when Redis is away.
     """
     queue = QUEUE_OF_JOB[name]
     taken: list[int] = []
-    others = []  # jobs of another name: workers of this machine do them
+    others = []  # jobs of another name, or not for this host: other workers do them
     with _producer().connection_or_acquire() as connection:  # a new one would take longer than the rest
         for place in (own_queue(queue, host), queue):
             with connection.SimpleQueue(place) as waiting:
@@ -48,7 +52,8 @@ def take_jobs(name: str, *, host: str, count: int) -> list[int]:
                         message = waiting.get_nowait()
                     except waiting.Empty:
                         break
-                    if message.headers.get("task") != name:
+                    is_ours = message.headers.get("task") == name
+                    if not is_ours or (is_for_it and not is_for_it(int(message.payload[0][0]))):
                         others.append(message)
                         continue
                     message.ack()

@@ -11,7 +11,7 @@ from webapp.attacks.runs import script_of
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room
-from webapp.lib.remote_calls import OwnWorker, env_host
+from webapp.lib.remote_calls import OwnWorker, TeamTrajectory, env_host
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries import branches as branch_queries
 from webapp.trajectories.row_to_types import turn_of
@@ -67,7 +67,7 @@ class Assignment:
 
 
 @env_host.patient_request
-def claim(trajectory_id: int, worker_name: OwnWorker, ticket: str = "") -> Assignment | None:
+def claim(trajectory_id: TeamTrajectory, worker_name: OwnWorker, ticket: str = "") -> Assignment | None:
     """Take the trajectory for the worker; None when another has it, it was cancelled, or none may begin.
 
     `ticket`: what a joined host got it with.

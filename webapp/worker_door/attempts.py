@@ -13,7 +13,15 @@ from webapp.experiments.placement.pool import Share
 from webapp.experiments.services import attempts
 from webapp.experiments.services.waits import tell_disk_wait as show_disk_wait
 from webapp.experiments.services.waits import tell_start as show_start
-from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
+from webapp.lib.remote_calls import (
+    GangAttempt,
+    NotYours,
+    OwnAttempt,
+    OwnWorker,
+    TeamExperiment,
+    caller,
+    gpu_host,
+)
 from webapp.trajectories.services import groups
 from webapp.worker_door.policy_tokens import ended_hosts
 
@@ -82,7 +90,7 @@ def held(row: Attempt) -> HeldAttempt:
 
 
 @gpu_host.patient_request
-def claim_attempt(experiment_id: int, number: int, worker_name: OwnWorker) -> HeldAttempt | None:
+def claim_attempt(experiment_id: TeamExperiment, number: int, worker_name: OwnWorker) -> HeldAttempt | None:
     """Take a queued experiment that was placed on this worker; None when another job has it (redelivery)."""
     row = attempts.claim_experiment(
         experiment_id=experiment_id, attempt_number=number, worker_name=worker_name

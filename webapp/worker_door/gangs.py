@@ -7,7 +7,15 @@ from kombu.exceptions import OperationalError
 from webapp.experiments.models import Attempt
 from webapp.experiments.services import gangs
 from webapp.experiments.services.gangs import Gathering
-from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
+from webapp.lib.remote_calls import (
+    GangAttempt,
+    NotYours,
+    OwnAttempt,
+    OwnWorker,
+    TeamAttempt,
+    caller,
+    gpu_host,
+)
 from webapp.lib.send_job import JOIN_GANG, send_job
 from webapp.worker_door.attempts import HeldAttempt, attempt_of, held
 from webapp.worker_door.ownership import require_worker
@@ -38,14 +46,14 @@ def _require_placed(row: Attempt, workers: list[str]) -> None:
 
 
 @gpu_host.patient_request
-def come(attempt_id: int, host: int, worker_name: OwnWorker, address: str) -> HeldAttempt | None:
+def come(attempt_id: TeamAttempt, host: int, worker_name: OwnWorker, address: str) -> HeldAttempt | None:
     """A host is there; None when it was not called, has come to another address, or the attempt has ended."""
     row = gangs.come(attempt_id=attempt_id, host=host, worker_name=worker_name, address=address)
     return held(row) if row else None
 
 
 @gpu_host.patient_request
-def leave(attempt_id: int, host: int, problem: str, is_left_alone: bool) -> None:
+def leave(attempt_id: TeamAttempt, host: int, problem: str, is_left_alone: bool) -> None:
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
     require_worker(*gangs.called_as(attempt_id=attempt_id, host=host))
     gangs.leave(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)

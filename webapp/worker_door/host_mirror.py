@@ -8,7 +8,7 @@ from webapp.fleet.desk_host_states import HostChanges, HostState
 from webapp.fleet.models import Operation, OperationStatus
 from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
 from webapp.fleet.services.mirror_claims import HostNow
-from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnTrajectory, OwnWorker, env_host
+from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnTrajectory, OwnWorker, env_host, served_team
 from webapp.trajectories.queries import desktop_demand
 from webapp.trajectories.services import trajectories
 from webapp.worker_door.ownership import own_of
@@ -47,7 +47,8 @@ def claim_mirror(host: OwnHost, by: OwnWorker, again: bool) -> HostNow | None:
 @env_host.request
 def wanted_desktops(host: OwnHost) -> list[DesktopsWanted]:
     """What queued trajectories want, for a machine that has free slots."""
-    return [DesktopsWanted(*kind, count) for kind, count in desktop_demand.waiting_desktops().items()]
+    wanted = desktop_demand.waiting_desktops(served_team.get())
+    return [DesktopsWanted(*kind, count) for kind, count in wanted.items()]
 
 
 @env_host.request

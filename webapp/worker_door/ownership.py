@@ -12,9 +12,9 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.models import Attempt, CheckpointExport
+from webapp.experiments.models import Attempt, CheckpointExport, Experiment
 from webapp.fleet.models import Operation, Worker
-from webapp.lib.remote_calls import NotYours, Owned, RemoteCall, caller
+from webapp.lib.remote_calls import NotYours, Owned, RemoteCall, caller, served_team
 from webapp.screens.models import Control
 from webapp.trajectories.models import Trajectory
 
@@ -59,12 +59,21 @@ def require_own_name(worker: str, queue: str) -> None:
         )
 
 
+def _require_served(team_id: int) -> None:
+    """Raise NotYours for a row of a team that the calling host does not work for."""
+    if served_team.get() not in (None, team_id):
+        raise NotYours(f"{caller.get()} does not work for team {team_id}")
+
+
 def require_trajectory(trajectory_id: int) -> TrajectoryStatus:
     """Its status. Raises NotYours when the caller's workers do not run it, Trajectory.DoesNotExist."""
-    rows = Trajectory.objects.select_related("worker").only("status", "worker__host", "worker__is_joined")
+    rows = Trajectory.objects.select_related("worker").only(
+        "status", "team", "worker__host", "worker__is_joined"
+    )
     row, host = rows.get(pk=trajectory_id), caller.get()
     if host and (row.worker is None or row.worker.host != host or not row.worker.is_joined):
         raise NotYours(f"trajectory {trajectory_id} is not run by {host}")
+    _require_served(row.team_id)
     return TrajectoryStatus(row.status)
 
 
@@ -83,12 +92,15 @@ def _require_operation(operation_id: int) -> None:
 
 
 def _require_attempt(attempt_id: int) -> None:
-    require_worker(Attempt.objects.get(pk=attempt_id).worker_name)
+    row = Attempt.objects.select_related("experiment").get(pk=attempt_id)
+    require_worker(row.worker_name)
+    _require_served(row.experiment.team_id)
 
 
 def _require_gang(attempt_id: int) -> None:
     """Raise NotYours unless a worker of the caller's holds the attempt, or is a further host of its gang."""
-    row = Attempt.objects.get(pk=attempt_id)
+    row = Attempt.objects.select_related("experiment").get(pk=attempt_id)
+    _require_served(row.experiment.team_id)
     require_worker(row.worker_name, *row.gang.values_list("worker_name", flat=True))
 
 
@@ -96,8 +108,9 @@ def wrote(checkpoint_id: int) -> bool:
     """Whether the caller's workers had an attempt at the checkpoint's experiment."""
     if not caller.get():
         return True
-    mine = own_workers().values("name")
-    return Attempt.objects.filter(experiment__checkpoints=checkpoint_id, worker_name__in=mine).exists()
+    mine, team = own_workers().values("name"), served_team.get()
+    rows = Attempt.objects.filter(experiment__checkpoints=checkpoint_id, worker_name__in=mine)
+    return (rows if team is None else rows.filter(experiment__team=team)).exists()
 
 
 def _require_wrote(checkpoint_id: int) -> None:
@@ -106,11 +119,25 @@ def _require_wrote(checkpoint_id: int) -> None:
 
 
 def _require_export(export_id: int) -> None:
-    require_host(CheckpointExport.objects.get(pk=export_id).host)
+    row = CheckpointExport.objects.select_related("checkpoint__experiment").get(pk=export_id)
+    require_host(row.host)
+    _require_served(row.checkpoint.experiment.team_id)
 
 
 def _require_waiting_export(export_id: int) -> None:
     _require_wrote(CheckpointExport.objects.get(pk=export_id).checkpoint_id)
+
+
+def _require_team_trajectory(trajectory_id: int) -> None:
+    _require_served(Trajectory.objects.only("team").get(pk=trajectory_id).team_id)
+
+
+def _require_team_experiment(experiment_id: int) -> None:
+    _require_served(Experiment.objects.only("team").get(pk=experiment_id).team_id)
+
+
+def _require_team_attempt(attempt_id: int) -> None:
+    _require_team_experiment(Attempt.objects.get(pk=attempt_id).experiment_id)
 
 
 CHECKS: dict[Owned, Callable[[Any], object]] = {
@@ -125,12 +152,18 @@ CHECKS: dict[Owned, Callable[[Any], object]] = {
     Owned.CHECKPOINT: _require_wrote,
     Owned.EXPORT: _require_export,
     Owned.WAITING_EXPORT: _require_waiting_export,
+    Owned.TEAM_TRAJECTORY: _require_team_trajectory,
+    Owned.TEAM_EXPERIMENT: _require_team_experiment,
+    Owned.TEAM_ATTEMPT: _require_team_attempt,
 }
 
 
 def run_by_caller(rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
     """Those that the calling joined host's workers run; all of them for the installation's own."""
-    return rows.filter(worker__in=own_workers()) if caller.get() else rows
+    if not caller.get():
+        return rows
+    team = served_team.get()
+    return rows.filter(worker__in=own_workers(), **({} if team is None else {"team": team}))
 
 
 def own_of(trajectory_ids: list[int]) -> list[int]:
@@ -144,6 +177,7 @@ def works_for(*team_ids: int) -> bool:
     """Whether the caller works or has worked for one of the teams; workers of this machine may for all."""
     if not caller.get():
         return True
+    team_ids = tuple(team for team in team_ids if served_team.get() in (None, team))
     if Trajectory.objects.filter(worker__in=own_workers(), team_id__in=team_ids).exists():
         return True
     workers = own_workers().filter(queue="gpu").values("name")

@@ -147,7 +147,7 @@ def fail_export(export_id: OwnExport, message: str) -> None:
 @gpu_host.request
 def uncopied_exports(host: OwnHost) -> list[HeldExport]:
     """Finished ones of `host` that other hosts cannot have yet."""
-    return [_held(row) for row in exports.uncopied_exports(host=host)]
+    return [_held(row) for row in exports.uncopied_exports(host=host) if wrote(row.checkpoint_id)]
 
 
 @gpu_host.request
@@ -159,7 +159,7 @@ def record_export_copy(export_id: OwnExport, copy_sha256: str) -> None:
 @gpu_host.request
 def removable_exports(host: OwnHost) -> list[HeldExport]:
     """Exports on `host` whose files are to be removed."""
-    return [_held(row) for row in exports.removable_exports(host=host)]
+    return [_held(row) for row in exports.removable_exports(host=host) if wrote(row.checkpoint_id)]
 
 
 @gpu_host.request

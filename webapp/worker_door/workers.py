@@ -15,7 +15,16 @@ from webapp.experiments.services.attempts import lose_attempt
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.fleet.services import workers
 from webapp.lib import send_job
-from webapp.lib.remote_calls import NotYours, OwnHost, OwnWorker, any_host, caller, env_host, gpu_host
+from webapp.lib.remote_calls import (
+    NotYours,
+    OwnHost,
+    OwnWorker,
+    any_host,
+    caller,
+    env_host,
+    gpu_host,
+    served_team,
+)
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import trajectories as trajectory_services
 from webapp.trajectories.services.trajectories import RUNNING, hand_back_job
@@ -102,7 +111,9 @@ def take_jobs(worker_name: OwnWorker, count: int) -> dict[int, str]:
     id -> ticket to claim it with
     """
     worker = Worker.objects.get(name=worker_name)
-    found = send_job.take_jobs(send_job.RUN_TRAJECTORY, host=worker.host, count=count)
+    found = send_job.take_jobs(
+        send_job.RUN_TRAJECTORY, host=worker.host, count=count, is_for_it=_is_served if caller.get() else None
+    )
     taken: dict[int, str] = {}
     for row in Trajectory.objects.filter(pk__in=found).select_related("group", "experiment"):
         if row.desktop_config.provider == NEEDS_REDIS:
@@ -110,3 +121,9 @@ def take_jobs(worker_name: OwnWorker, count: int) -> dict[int, str]:
         else:
             taken[row.pk] = make_ticket(row.pk, worker.host)
     return taken
+
+
+def _is_served(trajectory_id: int) -> bool:
+    """Whether the caller works for its team; one that is gone is anyone's."""
+    team = served_team.get()
+    return team is None or not Trajectory.objects.filter(pk=trajectory_id).exclude(team=team).exists()

@@ -1007,9 +1007,11 @@ class Operations(Transport):
         """The same for all workers of a host."""
         return self._call("POST", f"/fleet/hosts/{_segment(pk)}/drain", body={"on": on})
 
-    def invite_host(self, *, roles: list[Literal["env", "gpu"]] | None = None) -> models.InvitationOut:
+    def invite_host(
+        self, *, roles: list[Literal["env", "gpu"]] | None = None, all_teams: bool | None = None
+    ) -> models.InvitationOut:
         """A token with which one host joins over HTTPS, and the command to run there, which asks for it."""
-        return self._call("POST", "/fleet/hosts", body={"roles": roles})
+        return self._call("POST", "/fleet/hosts", body={"roles": roles, "all_teams": all_teams})
 
     def revoke_host(self, pk: int) -> None:
         """End the identity of a host that joined; what it ran is run again elsewhere."""

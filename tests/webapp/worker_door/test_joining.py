@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from django.core.management.base import CommandError
 
-from testing.factories import make_user
+from testing.factories import make_team, make_user
 from testing.fleet_rows import make_host, make_joined_host, make_worker
 from webapp.fleet.models import JoinedHost, JoinToken
 from webapp.fleet.services.workers import NameTaken, beat_worker
@@ -23,7 +23,7 @@ from webapp.worker_door.management.commands.join import fetch_authority, read_to
 
 
 def join(name: str, *, invited_as: tuple[str, ...] = ("env",), roles: tuple[str, ...] = ("env",)) -> None:
-    token = joining.make_token(user=make_user("admin"), roles=invited_as)
+    token = joining.make_token(user=make_user("admin"), roles=invited_as, team=None)
     joining.join(token=token, name=name, roles=roles, sent_version=version())
 
 
@@ -64,6 +64,24 @@ def test_a_host_joins_only_for_what_its_token_invites(roles):
 def test_roles_are_kept_with_the_host():
     join("far", invited_as=("env", "gpu"), roles=("gpu",))
     assert JoinedHost.objects.get().roles == ["gpu"]
+
+
+@pytest.mark.django_db
+def test_the_team_of_a_token_is_kept_with_the_host():
+    team = make_team()
+    token = joining.make_token(user=make_user("admin"), roles=["env"], team=team)
+    joining.join(token=token, name="far", roles=["env"], sent_version=version())
+    assert JoinedHost.objects.get().team == team
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("sent", "is_for_all"), [({}, False), ({"teams": "all"}, True)])
+def test_only_an_administrators_word_invites_a_host_for_all_teams(client, settings, sent, is_for_all):
+    settings.HOSTS_URL = "https://server:8743"
+    team = make_team()
+    client.force_login(make_user("admin", team=team))
+    assert client.post("/fleet/hosts/add/", {"role": "env"} | sent).status_code == 200
+    assert JoinToken.objects.get().team == (None if is_for_all else team)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ ME = "gpu1@far"
 @pytest.fixture
 def host(settings, live_server, tmp_path) -> Iterator[SimpleNamespace]:
     """This process is the gpu host `far` of the installation that the live server is."""
-    token = joining.make_token(user=make_user("admin"), roles=["gpu"])
+    token = joining.make_token(user=make_user("admin"), roles=["gpu"], team=None)
     welcome = joining.join(token=token, name="far", roles=["gpu"], sent_version=version())
     before = identity.current()
     settings.DATA_DIR = tmp_path

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def host(settings, live_server, tmp_path, machine) -> Iterator[SimpleNamespace]:  # noqa: F811
     """This process is the env host `far` of the installation that the live server is."""
     user = make_user("admin")
-    token = joining.make_token(user=user, roles=["env"])
+    token = joining.make_token(user=user, roles=["env"], team=None)
     welcome = joining.join(token=token, name="far", roles=["env"], sent_version=version())
     settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {})
     spool = Spool(tmp_path / "spool.sqlite3")
@@ -300,7 +300,7 @@ def test_a_host_touches_only_what_it_runs(host):
 
 
 def test_tokens_are_good_once_and_versions_have_to_match(host):
-    token = joining.make_token(user=host.user, roles=["env"])
+    token = joining.make_token(user=host.user, roles=["env"], team=None)
     with pytest.raises(joining.JoinRefused, match="this host runs Deskhand 0.0.1, the server"):
         joining.join(token=token, name="b", roles=["env"], sent_version="0.0.1")
     with pytest.raises(joining.JoinRefused, match="a host far has joined; revoke it"):

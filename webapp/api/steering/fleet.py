@@ -151,6 +151,8 @@ class InviteIn(Schema):
     """What the host is to give."""
 
     roles: list[Literal["env", "gpu"]] = Field(default=["env"], min_length=1)
+    all_teams: bool = False
+    """Whether the host may see tasks, configs and screenshots of every team; false = of the caller's team."""
 
 
 class InvitationOut(Schema):
@@ -254,7 +256,8 @@ def invite_host(request: MemberRequest, body: InviteIn) -> Any:
     server = settings.HOSTS_URL
     if not server:
         raise Conflict("This installation takes no hosts: set DESKHAND_HOSTS_URL.")
-    token = joining.make_token(user=request.user, roles=body.roles)
+    team = None if body.all_teams else member(request).team
+    token = joining.make_token(user=request.user, roles=body.roles, team=team)
     command = joining.join_command(body.roles)
     return Status(201, {"server": server, "token": token, "command": command})
 

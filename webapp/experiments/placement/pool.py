@@ -32,6 +32,8 @@ class PoolWorker:
     """It has no GPU, and its host's places are not counted: any one experiment that needs no GPU."""
     joins_gangs: bool = False
     """Other hosts reach it: it may hold a part of an experiment over several hosts."""
+    team: int = 0
+    """The only one whose experiments it takes; 0 = all."""
 
     @property
     def host(self) -> str:
@@ -52,6 +54,8 @@ class Demand:
     """Words that the GPU's name must contain; "" = any."""
     memory_bytes: int = 0
     """Least memory of each GPU."""
+    team: int = 0
+    """Whose experiment it is, while some workers take one team's only."""
 
     @property
     def fewest_hosts(self) -> int:
@@ -68,6 +72,8 @@ class Demand:
     def fits(self, worker: PoolWorker) -> bool:
         """Whether it, or its part of one host, could ever run there."""
         if self.num_hosts > 1 and not worker.joins_gangs:
+            return False
+        if worker.team not in (0, self.team):
             return False
         if worker.is_uncounted:
             return not self.needs_gpus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentSta
 from webapp.experiments.placement.pool import CPU, Demand, Held, Place, Pool, PoolWorker, Waiting
 from webapp.experiments.queries.queue import waiting_experiments
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.fleet.queries.env_capacity import host_teams
 
 FOREIGN_SHARE = 0.2
 """With more of its memory in use, a GPU that none of our experiments holds belongs to another program."""
@@ -22,8 +24,8 @@ NUM_REMEMBERED = 4096
 
 def read_pool(online: list[Worker]) -> Pool:
     """Of `gpu_workers()`; two queries, and one for experiments that were not seen before."""
-    workers = workers_in_pool(online)
-    has_gpus = have_gpus(workers)
+    workers = _with_teams(workers_in_pool(online), online)
+    has_gpus, has_teams = have_gpus(workers), any(worker.team for worker in workers)
     held, waiting = [], []
     placed = Experiment.objects.filter(is_placed()).order_by("pk")
     places = ("pk", "team_id", "placed_worker", "placed_keys", "placed_members")
@@ -38,12 +40,21 @@ def read_pool(online: list[Worker]) -> Pool:
                 pk=pk,
                 team=team,
                 priority=priority,
-                demand=demand_of_row(pk, made, has_gpus=has_gpus, ran_before=bool(last)),
+                demand=replace(
+                    demand_of_row(pk, made, has_gpus=has_gpus, ran_before=bool(last)),
+                    team=team if has_teams else 0,
+                ),
                 num_passed=num_passed,
                 home=last.rpartition("@")[2],
             )
         )
     return Pool(workers=workers, held=held, waiting=waiting)
+
+
+def _with_teams(workers: list[PoolWorker], online: list[Worker]) -> list[PoolWorker]:
+    """Joined ones with the team that they work for."""
+    teams = host_teams() if any(row.is_joined for row in online) else {}
+    return [replace(worker, team=teams.get(worker.host, 0)) for worker in workers]
 
 
 def is_placed() -> Q:

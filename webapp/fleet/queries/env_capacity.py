@@ -1,8 +1,10 @@
 """How much env workers can run: slots, workers and machines that take work."""
 
+from collections import Counter
+
 from django.db.models import Count, QuerySet, Sum
 
-from webapp.fleet.models import Worker, WorkerStatus
+from webapp.fleet.models import JoinedHost, Worker, WorkerStatus
 
 
 def env_capacity() -> tuple[int, int]:
@@ -10,6 +12,22 @@ def env_capacity() -> tuple[int, int]:
     online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
     found = online.aggregate(slots=Sum("slots"), workers=Count("pk"))
     return found["slots"] or 0, found["workers"]
+
+
+def host_teams() -> dict[str, int]:
+    """Joined hosts that work for one team only -> that team."""
+    limited = JoinedHost.objects.filter(revoked_at=None).exclude(team=None)
+    return dict(limited.values_list("host__name", "team_id"))
+
+
+def kept_capacity() -> Counter[int]:
+    """Team -> slots and workers of hosts that work for it only."""
+    teams, kept = host_teams(), Counter[int]()
+    if teams:
+        online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
+        for host, slots in online.filter(host__in=teams).values_list("host", "slots"):
+            kept[teams[host]] += slots + 1
+    return kept
 
 
 def count_env_slots() -> int:

@@ -39,7 +39,7 @@ def host_rows(found: list[WorkerRow], living: Living) -> list[HostRow]:
             - living.count(host=host.name, is_held=True, phase=DesktopPhase.DEAD),
             running[host.name],
         )
-        for host in Host.objects.select_related("joined")
+        for host in Host.objects.select_related("joined__team")
         .annotate(has_failed_lately=Exists(lately))
         .order_by("name")
     ]

@@ -26,15 +26,16 @@ def queued_sql() -> Sql:
     return compiled(_queued)
 
 
-def waiting_desktops() -> Counter[DesktopKind]:
-    """How many queued trajectories want which kind of desktop now, the oldest ones only.
+def waiting_desktops(team_id: int | None = None) -> Counter[DesktopKind]:
+    """How many queued trajectories, of one team or of all, want which kind of desktop now: the oldest ones.
 
     Those that wait for others of their experiment (`desktops.num_desktops`) want none yet.
     """
+    queued = _queued() if team_id is None else _queued().filter(team=team_id)
     rows = list(
-        _queued()
-        .order_by("id")
-        .values_list("experiment_id", "task__spec__screen", "group__desktops")[:LOOK_AHEAD]
+        queued.order_by("id").values_list("experiment_id", "task__spec__screen", "group__desktops")[
+            :LOOK_AHEAD
+        ]
     )
     if not rows:
         return Counter()

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from training.contracts.types import TrajectoryStatus
-from webapp.accounts.models import AuditAction
+from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action, only_team
 from webapp.experiments.models import Attempt
 from webapp.experiments.services.attempts import lose_attempt
@@ -49,12 +49,19 @@ class Welcome:
 
 
 @transaction.atomic
-def make_token(*, user: User, roles: Sequence[str]) -> str:
-    """SECRET or SECRET.FINGERPRINT, of our own authority: good for one host of these roles, for an hour."""
+def make_token(*, user: User, roles: Sequence[str], team: Team | None) -> str:
+    """SECRET or SECRET.FINGERPRINT, of our own authority: good for one host of these roles, for an hour.
+
+    `team`: the only one that the host will work for; None = all.
+    """
     secret = secrets.token_hex(24)  # a shell and a Makefile take it as it is
     until = timezone.now() + timedelta(hours=TOKEN_HOURS)
     JoinToken.objects.create(
-        digest=_digest(secret), made_by_name=user.get_username(), expires_at=until, roles=list(roles)
+        digest=_digest(secret),
+        made_by_name=user.get_username(),
+        expires_at=until,
+        roles=list(roles),
+        team=team,
     )
     log_action(AuditAction.OPERATED, person=user, team=only_team(user), kind="host", verb="invite")
     if settings.HOSTS_SERVER.is_local:  # a proxy with a certificate of its own stands in front
@@ -98,6 +105,7 @@ def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> W
             "joined_at": now,
             "invited_by_name": found.made_by_name,
             "roles": list(dict.fromkeys(roles)),
+            "team": found.team,
             "revoked_at": None,
         },
     )

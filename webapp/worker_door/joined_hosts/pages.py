@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.accounts.access import MemberRequest
+from webapp.accounts.access import MemberRequest, member
 from webapp.fleet.access import require_fleet_admin
 from webapp.fleet.models import JoinedHost
 from webapp.lib.host_links.joined_identity import ROLES
@@ -19,17 +19,21 @@ from webapp.worker_door.joined_hosts import joining
 def host_add(request: MemberRequest) -> HttpResponse:
     """One command that makes another machine a host; POST makes its token, which is shown once."""
     require_fleet_admin(request)
+    own_team = member(request).team
     server = settings.HOSTS_URL
     token, roles = "", list(ROLES[:1])
     if request.method == "POST" and server:
         roles = [role for role in ROLES if role in request.POST.getlist("role")] or roles
-        token = joining.make_token(user=request.user, roles=roles)
+        team = None if request.POST.get("teams") == "all" else own_team
+        token = joining.make_token(user=request.user, roles=roles, team=team)
     context = {
         "nav": "fleet",
         "server": server,
         "command": joining.join_command(roles) if token else "",
         "token": token,
         "is_gpu_host": "gpu" in roles,
+        "team": own_team,
+        "is_for_all": request.POST.get("teams") == "all",
         "hours": joining.TOKEN_HOURS,
     }
     return render(request, "fleet/add_host.html", context)

@@ -24,7 +24,7 @@ from webapp.fleet.models import JoinedHost
 from webapp.lib.error_pages import error_body
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.outage_retries import passes
-from webapp.lib.remote_calls import NotYours, call_named, caller
+from webapp.lib.remote_calls import NotYours, call_named, caller, served_team
 from webapp.worker_door.joined_hosts import joining
 from webapp.worker_door.ownership import answer
 
@@ -77,7 +77,7 @@ def for_hosts(view: HostView) -> HostView:
             joining.require_version(sent)
         except joining.JoinRefused as refused:
             return _refuse(409, "version", str(refused))
-        token = caller.set(host.name)
+        token, team = caller.set(host.name), served_team.set(host.team_id)
         try:
             return view(request, host, *args, **kwargs)
         except (ValidationError, TooLong, OverflowError, DataError) as error:  # a number that no column holds
@@ -93,6 +93,7 @@ def for_hosts(view: HostView) -> HostView:
             return _refuse(503, "later", str(error))
         finally:
             caller.reset(token)
+            served_team.reset(team)
 
     return served
 
