@@ -22,7 +22,7 @@ which the other would lack. The result has what an idle one costs (`idle_share`)
 
 Bar: in 1 to 4 each place ends with one scored trajectory of score 1, turns and screenshots complete, no
 report refused; the mean ratio of 2 to 1 is at least 0.85. In 5 and 6 each step once, by both gpu hosts, no
-place scored twice, no report refused; behind the links only policy server and mesh listen. In 7 loss and
+place scored twice, no report refused; behind the links only policy server and ranks listen. In 7 loss and
 gradient norm differ by 1e-5 at most.
 
     python -m benchmarks.many_hosts [--pairs 3] [--places 120] [--slots 4]

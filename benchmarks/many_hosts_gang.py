@@ -27,7 +27,6 @@ from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.config import parse_config, to_yaml
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
-from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.supervisor.ports import free_port
 
 LIMIT_S = 1500.0
@@ -53,9 +52,14 @@ def first_desk(site: JoinedSite, server: Server) -> dict[str, Any]:
     wait_for("a step", lambda: pool.steps(number))
     listeners = {host.name: host.network.listeners() for host in (*site.env_hosts, *site.gpu_hosts)}
     found = pool.end_of(number)
-    # The first gpu host has the policy server and its end of the mesh, the second one its end.
-    expected = dict.fromkeys((host.name for host in site.env_hosts), 0) | dict(zip(BOTH, (2, 1), strict=True))
+    # What gpu hosts listen on is on the addresses that they were given: ranks, store and policy server.
     counts = {name: len(ports) for name, ports in listeners.items()}
+    given = {host.name: host.network.far for host in site.gpu_hosts}
+    are_given = all(
+        name in given and port.rpartition(":")[0] == given[name]
+        for name, ports in listeners.items()
+        for port in ports
+    )
     sums = server.sampled_for(number)
     steps = [step for step, _ in pool.steps(number)]
     whole = steps == [1, 2, 3] and pool.attempts(number) == [("finished", BOTH)]
@@ -64,7 +68,7 @@ def first_desk(site: JoinedSite, server: Server) -> dict[str, Any]:
         "wall_s": round(time.monotonic() - started, 1),
         "evaluations": [[one["name"], one["success"]] for one in found["evaluations"]],
         "listeners": counts,
-        "passed": whole and counts == expected and not sums["twice"] and not sums["refused"],
+        "passed": whole and are_given and not sums["twice"] and not sums["refused"],
     } | sums
 
 
@@ -104,15 +108,10 @@ def same_numbers(links: list[Network], folder: Path) -> dict[str, Any]:
     """Loss and gradient norm of five GRPO steps over recorded samples: two hosts, and one with two ranks."""
     record(folder)
     alone = walk(folder, [["--ranks", "2"]], lambda command, _: command)
-    made, port = make_self_signed("a gang", days=1), free_port()
-    (folder / "gang.cert").write_text(made.certificate)
-    (folder / "gang.key").write_text(made.key)
-    ranks = []
+    ranks, addresses = [], [f"{link.far}:{free_port()}" for link in links]
     for host in range(len(links)):
-        values = {"host": host, "addresses": [f"{link.far}:{port}" for link in links]}
-        values |= {name: str(folder / f"gang.{name[:4]}") for name in ("certificate", "key")}
         file = folder / f"gang-{host}.json"
-        file.write_text(json.dumps(values))
+        file.write_text(json.dumps({"host": host, "addresses": addresses, "interface": "far"}))
         ranks.append(["--ranks", "1", "--gang", str(file)])
     spread = walk(folder, ranks, lambda command, host: links[host].inside(*command))
     worst = [

@@ -75,7 +75,10 @@ def joined_site(
                 server,
                 roles="gpu" if is_gpu else "env",
                 slots=slots // num_env_hosts,
-                variables=checkpoints | {"DESKHAND_POLICY_ADDRESS": link.far} if is_gpu else {},
+                variables=checkpoints
+                | {"DESKHAND_POLICY_ADDRESS": link.far, "DESKHAND_TRAIN_NETWORK": link.far}
+                if is_gpu
+                else {},
                 hidden=[
                     *hidden,
                     *(folder / other for other in names if other != name),

@@ -77,7 +77,10 @@ class TwoGpuHosts:
             own = folder / name
             own.mkdir()
             (own / "media").symlink_to((control.folder / "media").resolve())
-            own_variables = variables | {"DESKHAND_POLICY_ADDRESS": address}
+            own_variables = variables | {
+                "DESKHAND_POLICY_ADDRESS": address,
+                "DESKHAND_TRAIN_NETWORK": address,
+            }
             hosts.append(GpuHost(name, own, control, own_variables, place))
         return cls(control, hosts, folder)
 

@@ -105,8 +105,8 @@ POLICY_SERVER = read_service_address(
     env_str("DESKHAND_POLICY_ADDRESS"), env_str("DESKHAND_POLICY_ADDRESS_LISTEN"), "DESKHAND_POLICY_ADDRESS"
 )
 """Of a gpu host whose env workers run elsewhere; loopback = all on one machine."""
-NCCL_INTERFACE = env_str("DESKHAND_NCCL_INTERFACE")
-"""Of a private network, by which the GPUs of one experiment over several hosts exchange gradients."""
+TRAIN_NETWORK = env_str("DESKHAND_TRAIN_NETWORK")
+"""A CIDR or an interface: by this private network the ranks of several hosts exchange gradients."""
 HOSTS_SERVER = read_service_address(
     env_str("DESKHAND_HOSTS_ADDRESS"), env_str("DESKHAND_HOSTS_ADDRESS_LISTEN"), "DESKHAND_HOSTS_ADDRESS"
 )

@@ -6,8 +6,8 @@ Ranks meet in a file of a private folder, and gloo and NCCL connect over the loo
 listens on the network. (torchrun's rendezvous does, and unpickles what it reads there.) SIGTERM goes on to
 every rank. A rank that crashes ends the others, and its code is the launcher's: 128 + N after signal N.
 
-With `--gang` (`training.distributed.gang`) each of several hosts starts its N ranks so; `host_mesh` connects
-them. A host that is lost ends the ranks of the others.
+With `--gang` (`training.distributed.gang`) each of several hosts starts its N ranks so. They meet and connect
+by torch's own means, on addresses of the network that the operator named, and of no other.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from training.contracts.trainer_exit import PLANNED
 from training.distributed.gang import Gang
-from training.distributed.host_mesh import GangIncomplete, HostMesh
 
 STORE_VARIABLE = "DESKHAND_RANK_STORE"
 """Where the ranks meet: a file, or of several hosts STORE_OF_HOSTS and an address."""
@@ -39,8 +37,6 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 CRASH_GRACE_S = 5.0
 """Peers of a crashed rank wait in a collective that never ends; nothing of theirs is worth more patience."""
 DIE_WITH_LAUNCHER = ("setpriv", "--pdeathsig", "KILL", "--")
-HOST_LOST = 70
-"""EX_SOFTWARE of sysexits.h: a crash, whatever the ranks were ended with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,54 +66,26 @@ def main(arguments: list[str] | None = None) -> int:
         if options.gang is None:
             store = {STORE_VARIABLE: str(Path(folder) / "store")}
             return Ranks(command, options.ranks, Place(0, options.ranks, LOOPBACK | store)).wait()
-        return run_in_gang(command, options.ranks, Gang.read(options.gang), Path(folder))
+        return run_in_gang(command, options.ranks, Gang.read(options.gang))
 
 
-def run_in_gang(command: list[str], count: int, gang: Gang, folder: Path) -> int:
-    """As `main`, when all hosts of the gang have come."""
-    own = gang.loopback_of(gang.host)
-    with ExitStack() as stack:
-        ranks: list[Ranks] = []
-        mesh = stack.enter_context(HostMesh(gang, folder, lambda host: _lose(ranks, gang, host)))
-        listener = stack.enter_context(socket.socket())
-        port = 0
+def run_in_gang(command: list[str], count: int, gang: Gang) -> int:
+    """As `main`, for this host's ranks of several."""
+    where, port = gang.addresses[0]
+    environment = {
+        "GLOO_SOCKET_IFNAME": gang.interface,
+        "NCCL_SOCKET_IFNAME": f"={gang.interface}",
+        STORE_VARIABLE: f"{STORE_OF_HOSTS}{where}:{port}",
+    }
+    with socket.socket() as listener:
         first_only: dict[str, str] = {}
         keeps: tuple[int, ...] = ()
         if gang.host == 0:
-            listener.bind((own, 0))
-            port = listener.getsockname()[1]
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((where, port))
             first_only, keeps = {STORE_LISTENER_VARIABLE: str(listener.fileno())}, (listener.fileno(),)
-        try:
-            port = mesh.gather(port)
-        except GangIncomplete as error:
-            sys.stderr.write(f"GangIncomplete: {error}\n")
-            return HOST_LOST
-        environment = LOOPBACK | {
-            STORE_VARIABLE: f"{STORE_OF_HOSTS}{gang.loopback_of(0)}:{port}",
-            "DESKHAND_RANK_MESH": str(mesh.socket_path),
-            "DESKHAND_RANK_LOOPBACK": own,
-        }
-        if interface := os.environ.get("DESKHAND_NCCL_INTERFACE"):
-            environment["NCCL_SOCKET_IFNAME"] = interface  # of a private network: it is not encrypted
-        size = count * len(gang.addresses)
-        place = Place(count * gang.host, size, environment, first_only, keeps)
-        ranks.append(Ranks(command, count, place))
-        code = ranks[0].wait(lambda: _say_lost(gang, mesh.silent_hosts()))
-        if code in PLANNED:
-            mesh.finish()
-        return code
-
-
-def _say_lost(gang: Gang, hosts: Iterable[int]) -> None:
-    for host in hosts:
-        name, port = gang.addresses[host]
-        sys.stderr.write(f"HostLost: host {host} of the gang, {name}:{port}, does not answer any more\n")
-
-
-def _lose(ranks: list[Ranks], gang: Gang, host: int) -> None:
-    _say_lost(gang, [host])
-    for one in ranks:
-        one.end(HOST_LOST)
+        place = Place(count * gang.host, count * len(gang.addresses), environment, first_only, keeps)
+        return Ranks(command, count, place).wait()
 
 
 class Ranks:
@@ -133,7 +101,6 @@ class Ranks:
             shared.setdefault("OMP_NUM_THREADS", "1")
         self._running: dict[int, int] = {}
         """pid -> rank"""
-        self._ended_with: int | None = None
         signal.signal(signal.SIGTERM, lambda number, _frame: self._send(number))
         for local in range(count):
             rank = place.first + local
@@ -144,8 +111,8 @@ class Ranks:
             self._running[process.pid] = rank
             process.returncode = 0  # `wait` reaps every child itself
 
-    def wait(self, on_crash: Callable[[], None] | None = None) -> int:
-        """Until all have ended; `on_crash` is called when the first crashed, before the others are ended."""
+    def wait(self) -> int:
+        """Until all have ended."""
         codes: dict[int, int] = {}
         crash: int | None = None
         while self._running:
@@ -156,20 +123,11 @@ class Ranks:
             codes[rank] = code
             if code not in PLANNED and crash is None:
                 crash = code
-                if code < 0 and self._ended_with is None:
+                if code < 0:
                     _say_signal(rank, -code)
-                if on_crash is not None and self._ended_with is None:
-                    on_crash()
                 self._end_the_others()
-        if self._ended_with is not None:
-            return self._ended_with
         code = codes[min(codes)] if crash is None else crash
         return code if code >= 0 else 128 - code
-
-    def end(self, code: int) -> None:
-        """End them all, from any thread; `wait` then returns `code`."""
-        self._ended_with = code
-        self._end_the_others()
 
     def _end_the_others(self) -> None:
         self._send(signal.SIGTERM)

@@ -16,12 +16,18 @@ import torch
 import torch.distributed as dist
 
 from training.distributed.launch import STORE_LISTENER_VARIABLE, STORE_OF_HOSTS, STORE_VARIABLE
-from training.distributed.meshed_gloo import cpu_backend
 
 T = TypeVar("T")
 
 COLLECTIVE_TIMEOUT = timedelta(hours=6)
 """Ranks other than 0 wait in a broadcast while desktops work; an evaluation may take long."""
+
+MEET_WITHIN = timedelta(seconds=120)
+"""The ranks of several hosts."""
+
+
+class GangIncomplete(Exception):
+    """Raised when ranks of other hosts did not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ def start_world() -> World:
         torch.cuda.set_device(device)
     else:
         device = torch.device("cpu")
-    backend = f"cpu:{cpu_backend()},cuda:nccl" if device.type == "cuda" else cpu_backend()
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     path = os.environ.get(STORE_VARIABLE)
     if size > 1 and not path:
@@ -60,16 +66,19 @@ def start_world() -> World:
 
 
 def _store(path: str | None, rank: int, size: int) -> dist.Store:
-    """Where the ranks meet: a file on one host, on several what the first rank listens with on loopback."""
+    """Where the ranks meet: a file on one host, of several what the first serves. Raises GangIncomplete."""
     if not path:
         return dist.HashStore()
     if not path.startswith(STORE_OF_HOSTS):
         return dist.FileStore(path, size)
     name, _, port = path.removeprefix(STORE_OF_HOSTS).partition(":")
     listener = int(os.environ[STORE_LISTENER_VARIABLE]) if rank == 0 else None
-    return dist.TCPStore(
-        name, int(port), size, is_master=rank == 0, master_listen_fd=listener, wait_for_workers=False
-    )
+    try:
+        return dist.TCPStore(
+            name, int(port), size, is_master=rank == 0, timeout=MEET_WITHIN, master_listen_fd=listener
+        )
+    except dist.DistError as error:
+        raise GangIncomplete(f"not all ranks met at {name}:{port} within {MEET_WITHIN}: {error}") from error
 
 
 def stop_world() -> None:

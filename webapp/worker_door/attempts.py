@@ -48,7 +48,7 @@ class HeldAttempt:
     members: tuple[Share, ...] = ()
     """The other hosts, in the order of their ranks."""
     gang_secret: str = ""
-    """PEM: certificate and key that make a host a member of its gang."""
+    """What the first host of its gang wrote in the folder of checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from webapp.worker_door.ownership import require_worker
 @gpu_host.patient_request
 def call_gang(attempt_id: OwnAttempt, workers: list[str], secret: str) -> str:
     """Send the others of `workers`, in the order of their ranks, their jobs; "" or why they could not be
-    called. `secret` (PEM) lets their hosts know each other."""
+    called. `secret` marks the folder of checkpoints that they share."""
     row = attempt_of(attempt_id)
     _require_placed(row, workers)
     if row.gang.exists():  # an answer was lost

@@ -12,9 +12,8 @@ ENDED_BY_SIGNAL = re.compile(
     r"^rank (?P<rank>\d+) of the trainer was ended by (?P<signal>SIG\w+)$", re.MULTILINE
 )
 """What `training.distributed.launch` says of the first rank that crashed."""
-LOST_HOST = re.compile(r"^(?:HostLost|GangIncomplete): (?P<what>.+)$", re.MULTILINE)
-"""What it says of other hosts, after which all ranks end."""
-INCOMPLETE = re.compile(r"^GangIncomplete: ", re.MULTILINE)
+INCOMPLETE = re.compile(r"^(?:\[[^\]]*\]:\s*)?[\w.]*GangIncomplete: (?P<what>.+)$", re.MULTILINE)
+"""A rank that waited in vain for those of other hosts."""
 SIGNALS_FROM = 128
 """The launcher's code after signal N of a rank is 128 + N. An abort comes after an error that says more."""
 RULE = re.compile(r"[=\-_*\s]*")
@@ -35,8 +34,8 @@ def why_trainer_ended(code: int, log_tail: str) -> str:
     """A sentence without its dot. The log's tail should hold a whole traceback."""
     if code < 0:  # the launcher itself; a rank's end is told by its launcher
         return f"the trainer {how_it_ended(code)}"
-    if lost := LOST_HOST.search(log_tail):
-        return lost["what"]
+    if incomplete := INCOMPLETE.search(log_tail):
+        return incomplete["what"]
     killed = _killed_rank(log_tail)
     if killed and "SIGABRT" not in killed and code > SIGNALS_FROM:
         return killed  # what the other ranks say of it is that their peer has gone
@@ -51,7 +50,7 @@ def why_trainer_ended(code: int, log_tail: str) -> str:
 
 
 def waited_for_hosts(log_tail: str) -> bool:
-    """True when its launcher gave up waiting for other hosts, before any rank ran."""
+    """True when its ranks gave up waiting for those of other hosts."""
     return bool(INCOMPLETE.search(log_tail))
 
 

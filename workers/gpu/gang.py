@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import secrets
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from django.conf import settings
-
 from workers import identity
 from workers.gpu import webapp_imports as webapp
-from workers.gpu.webapp_imports import Gathering, HeldAttempt, call_gang, gathering, make_self_signed
+from workers.gpu.train_network import TrainAddress, own_train_address
+from workers.gpu.webapp_imports import Gathering, HeldAttempt, call_gang, gathering
 
 COME_WITHIN_S = 60.0
 LOOK_EVERY_S = 0.5
@@ -21,9 +21,6 @@ MARK = ".gang"
 """In the folder of checkpoints: what the first host wrote there, each other one must find."""
 MARK_SEEN_WITHIN_S = 15.0
 """A network's file system shows a new file when it has looked again."""
-CERTIFICATE_DAYS = 365
-"""Longer than an attempt; each has its own."""
-END_OF_CERTIFICATE = "-----END CERTIFICATE-----\n"
 
 
 class GangBroken(Exception):
@@ -43,10 +40,9 @@ def gather(
     """
     if not attempt.members:
         return None
-    made = make_self_signed(f"attempt {attempt.pk}", days=CERTIFICATE_DAYS)
-    attempt = replace(attempt, gang_secret=made.certificate + made.key)
+    attempt = replace(attempt, gang_secret=secrets.token_hex(16))
     checkpoints.mkdir(parents=True, exist_ok=True)
-    (checkpoints / MARK).write_text(made.certificate)
+    (checkpoints / MARK).write_text(attempt.gang_secret)
     workers = [identity.current().name, *(one.worker for one in attempt.members)]
     if problem := call_gang(attempt.pk, workers, attempt.gang_secret):
         raise HostsMissing(problem)
@@ -56,21 +52,25 @@ def gather(
 
 
 def come(attempt_id: int, host: int) -> HeldAttempt | None:
-    """Tell where this host's mesh will listen; None when it is not wanted any more."""
+    """Report where the ranks of this host are; None when the attempt needs it no more. Raises GangBroken."""
+    here = _own_address().address
     with socket.socket() as probe:
-        probe.bind((settings.POLICY_SERVER.listen, 0))
+        probe.bind((here, 0))
         port = probe.getsockname()[1]
-    return webapp.come(
-        attempt_id, host, identity.current().name, f"{settings.POLICY_SERVER.advertised}:{port}"
-    )
+    return webapp.come(attempt_id, host, identity.current().name, f"{here}:{port}")
+
+
+def _own_address() -> TrainAddress:
+    if (found := own_train_address()) is None:
+        raise GangBroken("DESKHAND_TRAIN_NETWORK names no network that this host is in")
+    return found
 
 
 def require_shared(attempt: HeldAttempt, checkpoints: Path) -> None:
     """Raise GangBroken unless this host's folder of checkpoints is the first host's: a checkpoint without
     this one's shards could not be read."""
-    expected = _certificate_and_key(attempt)[0]
     deadline = time.monotonic() + MARK_SEEN_WITHIN_S
-    while not _holds(checkpoints / MARK, expected):
+    while not _holds(checkpoints / MARK, attempt.gang_secret):
         if time.monotonic() > deadline:
             raise GangBroken(
                 f"checkpoints.directory: {checkpoints} is not the folder that the first host has"
@@ -91,13 +91,9 @@ def meet(attempt: HeldAttempt, host: int, folder: Path, keep_going: Callable[[],
             raise HostsMissing(f"{', '.join(found.missing)} did not come within {COME_WITHIN_S:.0f} s")
         keep_going()
         time.sleep(LOOK_EVERY_S)
-    certificate, key = folder / "gang.pem", folder / "gang.key"
-    key.touch(mode=0o600)
-    for path, text in zip((certificate, key), _certificate_and_key(attempt), strict=True):
-        path.write_text(text)
     file = folder / "gang.json"
-    values = {"host": host, "addresses": found.addresses, "listen": settings.POLICY_SERVER.listen}
-    file.write_text(json.dumps(values | {"certificate": str(certificate), "key": str(key)}))
+    values = {"host": host, "addresses": found.addresses, "interface": _own_address().interface}
+    file.write_text(json.dumps(values))
     return file
 
 
@@ -112,11 +108,6 @@ def _broken(found: Gathering) -> GangBroken | None:
     if not found.problems:
         return None
     return (GangBroken if found.has_failed else HostsMissing)("; ".join(found.problems))
-
-
-def _certificate_and_key(attempt: HeldAttempt) -> tuple[str, str]:
-    certificate, end, key = attempt.gang_secret.partition(END_OF_CERTIFICATE)
-    return certificate + end, key
 
 
 def _holds(path: Path, text: str) -> bool:

@@ -43,7 +43,11 @@ class AttemptOver(Exception):
 
 def run(attempt_id: int, host: int) -> None:
     """Body of the job; one that comes late or twice steps aside."""
-    attempt = come(attempt_id, host)
+    try:
+        attempt = come(attempt_id, host)
+    except GangBroken as error:
+        leave(attempt_id, host, str(error), is_left_alone=False)
+        return
     if attempt is None:
         log.info("host %d of attempt %d is not wanted any more; stepping aside", host, attempt_id)
         return

@@ -13,6 +13,7 @@ from pynvml import NVMLError
 
 from workers.door.repeated_step import RepeatedStep
 from workers.gpu.nvml import Gpus, open_gpus
+from workers.gpu.train_network import own_train_address
 from workers.gpu.webapp_imports import GpuLook, ReportedGpu, record_gpu_sample, record_gpus
 
 EVERY_S = 10.0
@@ -25,15 +26,8 @@ def announce_gpus(worker_name: str) -> None:
         worker_name,
         cast(list[ReportedGpu], gpus.describe()) if gpus else [],
         0 if gpus else settings.CPU_PLACES,
-        _gang_address(has_gpus=bool(gpus)),
+        found.address if (found := own_train_address()) else "",
     )
-
-
-def _gang_address(*, has_gpus: bool) -> str:
-    """Where other hosts of one experiment reach this one; "" = they cannot."""
-    if settings.POLICY_SERVER.is_local or (has_gpus and not settings.NCCL_INTERFACE):
-        return ""
-    return settings.POLICY_SERVER.advertised
 
 
 def announce_for_ever(worker_name: str, stopping: threading.Event) -> None:

@@ -1,17 +1,16 @@
-"""Ranks of two hosts in two networks: the numbers of one host, no door for strangers, all end together."""
+"""Ranks of two hosts in two networks: the numbers of one host, on one network only, all end together."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
-import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -22,9 +21,7 @@ from testing.small_disk import NoGround
 from testing.training.parallel_probe import REPOSITORY
 from testing.training.resume_probe import STEPS, program
 from training.distributed.gang import Gang
-from training.distributed.launch import HOST_LOST
-from training.distributed.mesh_lines import Asked
-from webapp.lib.host_links.certificates import make_self_signed
+from workers.gpu.failure_reason import waited_for_hosts
 
 pytestmark = pytest.mark.timeout(600)
 LIMIT_S = 240
@@ -74,28 +71,20 @@ class TwoHosts:
         return (self.folder / f"log-{host}").read_text()[-3000:]
 
 
-def write_gang(path: Path, host: int, addresses: list[str], folder: Path) -> None:
-    names = {name: str(folder / f"gang.{name[:4]}") for name in ("certificate", "key")}
-    path.write_text(json.dumps({"host": host, "addresses": addresses, **names}))
-
-
-def new_certificate(folder: Path) -> None:
-    made = make_self_signed("a gang", days=1)
-    (folder / "gang.cert").write_text(made.certificate)
-    (folder / "gang.key").write_text(made.key)
+def write_gang(path: Path, host: int, addresses: list[str], interface: str = "lo") -> None:
+    path.write_text(json.dumps({"host": host, "addresses": addresses, "interface": interface}))
 
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[TwoHosts]:
     try:
         with network() as link:
-            new_certificate(tmp_path)
             with socket.socket() as probe:
                 probe.bind((link.near, 0))
                 port = probe.getsockname()[1]
-            for host in range(2):
-                addresses = [f"{name}:{port}" for name in (link.near, link.far)]
-                write_gang(tmp_path / f"gang-{host}.json", host, addresses, tmp_path)
+            addresses = [f"{name}:{port}" for name in (link.near, link.far)]
+            for host, interface in enumerate((link.link, "far")):
+                write_gang(tmp_path / f"gang-{host}.json", host, addresses, interface)
             yield TwoHosts(link, tmp_path, port)
     except NoGround as missing:
         pytest.skip(str(missing))
@@ -170,67 +159,23 @@ def listeners(process: psutil.Process) -> set[tuple[str, int]]:
 
 
 @pytest.mark.slow
-def test_only_the_mesh_listens_on_the_network_and_only_for_members(hosts: TwoHosts, tmp_path: Path) -> None:
-    gang = Gang.read(hosts.gang(0))
+def test_ranks_listen_on_the_named_network_alone(hosts: TwoHosts) -> None:
     with waiting_ranks(hosts) as launchers:
         found = listeners(psutil.Process(launchers[0].pid))
-        assert {one for one in found if not one[0].startswith(LOOPBACK)} == {(hosts.link.near, hosts.port)}
-        (store,) = [port for ip, port in found if ip == gang.loopback_of(0)][:1]
-
-        with socket.create_connection((hosts.link.near, hosts.port), timeout=10) as stranger:
-            stranger.sendall(Asked("connect", port=store).line())
-            assert not stranger.recv(100).startswith(b"{")
-
-        forged = tmp_path / "forged"
-        forged.mkdir()
-        new_certificate(forged)
-        others = replace(gang, certificate=forged / "gang.cert", key=forged / "gang.key")
-        assert "CERTIFICATE_VERIFY_FAILED" in refusal(others, hosts, store)
-        assert refusal(gang, hosts, store, shows=False) in ("no certificate", "answered b''")
-
-        # A member reaches what ranks announced, and nothing else of that machine.
-        with socket.socket() as private:
-            private.bind((gang.loopback_of(0), 0))
-            private.listen()
-            assert ask(gang, hosts, private.getsockname()[1]) == b""
-        assert ask(gang, hosts, store) == b"{}\n"
-
-
-def ask(gang: Gang, hosts: TwoHosts, port: int) -> bytes:
-    _, context = gang.contexts()
-    with (
-        socket.create_connection((hosts.link.near, hosts.port), timeout=10) as plain,
-        context.wrap_socket(plain) as member,
-    ):
-        member.sendall(Asked("connect", 1, port).line())
-        return member.recv(100)
-
-
-def refusal(gang: Gang, hosts: TwoHosts, port: int, *, shows: bool = True) -> str:
-    """How one without the gang's key is turned away."""
-    _, context = gang.contexts()
-    if not shows:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.load_verify_locations(gang.certificate)
-    try:
-        with (
-            socket.create_connection((hosts.link.near, hosts.port), timeout=10) as plain,
-            context.wrap_socket(plain) as stranger,
-        ):
-            stranger.sendall(Asked("connect", 1, port).line())
-            return f"answered {stranger.recv(100)!r}"
-    except ssl.SSLError as error:
-        return "no certificate" if "CERTIFICATE_REQUIRED" in str(error) else str(error)
+        assert (hosts.link.near, hosts.port) in found, "the store"
+        assert {ip for ip, _ in found if not ip.startswith(LOOPBACK)} == {hosts.link.near}
 
 
 @pytest.mark.slow
-def test_a_host_that_is_cut_off_ends_the_others(hosts: TwoHosts) -> None:
-    with waiting_ranks(hosts) as launchers:
-        hosts.link.cut()
-        codes = [launcher.wait(LIMIT_S) for launcher in launchers]
-        assert codes == [HOST_LOST, HOST_LOST], hosts.log(0) + hosts.log(1)
-    assert f"HostLost: host 1 of the gang, {hosts.link.far}:{hosts.port}" in hosts.log(0)
+def test_ranks_whose_peers_do_not_come_say_so(hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hosts.folder / "alone.py").write_text(
+        "from datetime import timedelta\nfrom training.distributed import world\n"
+        "world.MEET_WITHIN = timedelta(seconds=3)\nworld.start_world()\n"
+    )
+    with hosts.started("-m", "alone") as (first, second):
+        second.kill()
+        assert first.wait(LIMIT_S)
+    assert waited_for_hosts(hosts.log(0)), hosts.log(0)
 
 
 @pytest.mark.slow
@@ -244,12 +189,12 @@ def test_a_rank_that_crashes_ends_the_ranks_of_both_hosts(hosts: TwoHosts) -> No
 
 def test_a_gangs_file_that_is_wrong_is_named(tmp_path: Path) -> None:
     path = tmp_path / "gang.json"
-    write_gang(path, 2, ["a:1", "b:2"], tmp_path)
+    write_gang(path, 2, ["a:1", "b:2"])
     with pytest.raises(ValueError, match="host 2 is none of its 2 addresses"):
         Gang.read(path)
-    write_gang(path, 0, ["a", "b:2"], tmp_path)
-    with pytest.raises(ValueError, match="write NAME:PORT"):
+    write_gang(path, 0, ["a", "b:2"])
+    with pytest.raises(ValueError, match="write IP:PORT"):
         Gang.read(path)
     path.write_text("{}")
-    with pytest.raises(ValueError, match="a gang has host, addresses, certificate and key"):
+    with pytest.raises(ValueError, match="a gang has host, addresses and interface"):
         Gang.read(path)

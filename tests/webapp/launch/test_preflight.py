@@ -87,7 +87,7 @@ def test_more_hosts_than_could_share_it_stop_the_launch(team: Team, tmp_path: Pa
         record_gpus(name=f"gpu@{host}", gpus=[], address=address)
     found = checks(config, team)["Not 2 gpu hosts that can share it"]
     assert (found.level, found.path) == ("bad", "optimiser.num_hosts")
-    assert "1 of the gpu hosts online could take a part. Each needs DESKHAND_POLICY_ADDRESS" in found.detail
+    assert "1 of the gpu hosts online could take a part. Each needs DESKHAND_TRAIN_NETWORK" in found.detail
     record_gpus(name="gpu@b", gpus=[], address="b.example")
     assert checks(config, team)["2 of 2 gpu hosts"].level == "good"
 

@@ -30,8 +30,8 @@ STEP = "2026-11-21 19:33:58,385 training.loop.run_stages step 8: reward 0.693\n"
             "the trainer ended with code 1: 2026-11-21 19:33:58,385 training.loop.run_stages step 8",
         ),
         (
-            "HostLost: host 1 of the gang, b:7, does not answer any more\n[rank0]: RuntimeError: closed\n",
-            "host 1 of the gang, b:7, does not answer any more",
+            "[rank1]: training.distributed.world.GangIncomplete: not all ranks met at b:7\n",
+            "not all ranks met at b:7",
         ),
         ("", "the trainer ended with code 1: no output"),
         (
@@ -44,11 +44,11 @@ def test_the_reason_is_the_line_that_says_most(log: str, words: str) -> None:
     assert why_trainer_ended(1, log).startswith(words)
 
 
-def test_a_launcher_that_waited_for_hosts_is_told_from_one_that_lost_one() -> None:
-    incomplete = "GangIncomplete: after 120 s there is no answer from b:7\n"
+def test_ranks_that_waited_for_hosts_are_told_from_those_that_lost_one() -> None:
+    incomplete = "training.distributed.world.GangIncomplete: not all ranks met at b:7 within 0:02:00\n"
     assert waited_for_hosts(incomplete)
-    assert why_trainer_ended(70, incomplete) == "after 120 s there is no answer from b:7"
-    assert not waited_for_hosts("HostLost: host 1 of the gang, b:7, does not answer any more\n")
+    assert why_trainer_ended(1, incomplete) == "not all ranks met at b:7 within 0:02:00"
+    assert not waited_for_hosts("RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.2]:936\n")
 
 
 def test_a_killed_rank_is_told_and_not_what_its_peers_say_of_it() -> None:

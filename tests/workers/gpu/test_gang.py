@@ -18,6 +18,7 @@ from webapp.worker_door.attempts import HeldAttempt, held
 from workers import identity
 from workers.gpu import attempt as gpu_attempt
 from workers.gpu import gang
+from workers.gpu.train_network import TrainAddress, own_train_address
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +29,11 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, str]]:
     jobs: list[tuple[int, int, str]] = []
     monkeypatch.setattr(door_gangs, "send_job", lambda _name, pk, host, only: jobs.append((pk, host, only)))
     return jobs
+
+
+@pytest.fixture(autouse=True)
+def _network(settings) -> None:
+    settings.TRAIN_NETWORK = "127.0.0.0/8"
 
 
 @pytest.fixture
@@ -100,16 +106,52 @@ def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(first: HeldAttemp
         gang.gather(first, tmp_path, tmp_path / "checkpoints", is_found_lost)
 
 
-def test_all_hosts_write_the_same_file_and_the_key_is_private(first: HeldAttempt, tmp_path: Path) -> None:
+def test_a_host_that_is_lost_later_ends_the_attempt_by_its_name(first: HeldAttempt, tmp_path: Path) -> None:
+    """Ranks elsewhere would wait for it in a collective."""
+    worker = make_worker(queue="gpu", name="gpu@b")
+
     def another() -> None:
-        GangMember.objects.filter(host=1).update(address="b.example:7")
+        GangMember.objects.filter(host=1).update(address="10.0.0.2:7")
+
+    assert gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
+    assert gang.why_broken(first) is None
+    Worker.objects.filter(pk=worker.pk).update(status=WorkerStatus.LOST)
+    broken = gang.why_broken(first)
+    assert str(broken) == "gpu@b does not answer any more"
+    assert not isinstance(broken, gang.HostsMissing), "it had come: this is a crash"
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ("", None),
+        ("lo", TrainAddress("127.0.0.1", "lo")),
+        ("127.0.0.1/32", TrainAddress("127.0.0.1", "lo")),
+        ("127.0.0.0/8", TrainAddress("127.0.0.1", "lo")),
+        ("203.0.113.0/24", None),
+        ("no-such0", None),
+    ],
+)
+def test_a_host_is_in_the_network_that_the_operator_named(settings, named: str, found: object) -> None:
+    settings.TRAIN_NETWORK = named
+    assert own_train_address() == found
+
+
+def test_a_host_outside_the_network_says_so(first: HeldAttempt, settings, tmp_path: Path) -> None:
+    settings.TRAIN_NETWORK = "203.0.113.0/24"
+    with pytest.raises(gang.GangBroken, match="DESKHAND_TRAIN_NETWORK names no network that this host is in"):
+        gang.gather(first, tmp_path, tmp_path / "checkpoints", lambda: None)
+
+
+def test_all_hosts_write_the_same_file_and_find_the_same_folder(first: HeldAttempt, tmp_path: Path) -> None:
+    def another() -> None:
+        GangMember.objects.filter(host=1).update(address="10.0.0.2:7")
 
     file = gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
     assert file is not None
     found = Gang.read(file)
-    assert (found.host, found.addresses[1]) == (0, ("b.example", 7))
-    assert found.key.stat().st_mode & 0o077 == 0
-    found.contexts()
+    assert (found.host, found.addresses[1], found.interface) == (0, ("10.0.0.2", 7), "lo")
+    assert found.addresses[0][0] == "127.0.0.1"
 
     again = held(Attempt.objects.get(pk=first.pk))
     gang.require_shared(again, tmp_path / "checkpoints")

@@ -151,7 +151,7 @@ class Attempt(models.Model):
     policy_token = models.CharField(max_length=80, blank=True)
     """Bearer token of this attempt's policy server; worthless after it ends."""
     gang_secret = ReportedTextField(blank=True)
-    """PEM: certificate and key that make a host a member of its gang; worthless after it ends."""
+    """What the first host of its gang wrote in the folder of checkpoints, which all must see."""
     reason = ReportedTextField(blank=True)
     resumed_step = models.IntegerField(null=True)
     num_gpus = models.IntegerField(null=True)
@@ -180,7 +180,7 @@ class GangMember(models.Model):
     """Place of its ranks; 0 = where the attempt runs."""
     worker_name = models.CharField(max_length=120)
     address = models.CharField(max_length=300, blank=True)
-    """NAME:PORT of its mesh; "" until it has come."""
+    """IP:PORT in the network of the ranks; "" until it has come."""
     problem = ReportedTextField(blank=True)
     """Why it left."""
     is_left_alone = models.BooleanField(default=False)

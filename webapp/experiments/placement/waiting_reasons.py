@@ -68,7 +68,7 @@ def reason(demand: Demand, wait: Wait, pool: Pool) -> str:
         joining = {worker.host for worker in pool.workers if demand.fits(worker)}
         return (
             f"It asks for {wanted}, and {len(joining)} of the gpu hosts online could take a part. Each needs "
-            "DESKHAND_POLICY_ADDRESS, and with GPUs DESKHAND_NCCL_INTERFACE, by which they reach each other."
+            "DESKHAND_TRAIN_NETWORK: the private network (a CIDR or an interface) that its ranks use."
         )
     if wait.why == Why.NEVER_FITS:
         has = f"{wait.num_suitable}, on {wait.worker}" if wait.num_suitable else "none"

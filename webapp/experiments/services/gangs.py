@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Q
 
 from webapp.experiments.models import Attempt, GangMember
 from webapp.fleet.models import Worker, WorkerStatus
@@ -27,7 +28,7 @@ class Gathering:
 
 @transaction.atomic
 def call_gang(*, attempt: Attempt, workers: Sequence[str], secret: str) -> None:
-    """Name the workers in the order of their ranks; `secret` (PEM) lets their hosts know each other."""
+    """Name the workers in the order of their ranks; `secret` marks their common folder of checkpoints."""
     Attempt.objects.filter(pk=attempt.pk, ended_at=None).update(gang_secret=secret)
     GangMember.objects.bulk_create(
         GangMember(attempt=attempt, host=host, worker_name=name) for host, name in enumerate(workers)
@@ -63,8 +64,11 @@ def gathering(attempt_id: int) -> Gathering:
     members = list(GangMember.objects.filter(attempt=attempt_id).order_by("host"))
     missing = tuple(one.worker_name for one in members if not one.address)
     told = [f"{one.worker_name}: {one.problem}" for one in members if one.problem]
-    # A host that has just died may be called before it is known for lost: it will not come.
-    gone = Worker.objects.filter(name__in=missing).exclude(status=WorkerStatus.ONLINE).order_by("name")
-    told += [f"{one.name} does not answer any more" for one in gone] if missing else []
-    failed = any(one.problem and not one.is_left_alone for one in members)
+    # A host that has just died may be called before it is known for lost: it will not come. One that dies
+    # later, or is cut off, leaves ranks elsewhere that wait in a collective for ever.
+    lost = Worker.objects.filter(name__in=[one.worker_name for one in members]).order_by("name")
+    lost = lost.filter(~Q(status=WorkerStatus.ONLINE) & Q(name__in=missing) | Q(status=WorkerStatus.LOST))
+    gone = [one.name for one in lost]
+    told += [f"{name} does not answer any more" for name in gone]
+    failed = any(one.problem and not one.is_left_alone for one in members) or not set(gone) <= set(missing)
     return Gathering(tuple(one.address for one in members), missing, tuple(told), failed)
