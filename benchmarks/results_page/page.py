@@ -1,0 +1,93 @@
+"""The text of docs/results.md."""
+
+from __future__ import annotations
+
+from benchmarks.report import RESULTS
+from benchmarks.results_page import gpu, learning, system
+from benchmarks.results_page.claim import Claim, read, table
+from testing.paths import REPOSITORY
+
+PAGE = REPOSITORY / "docs" / "results.md"
+HEAD = """# Results
+
+Written by `.venv/bin/python -m benchmarks.results_page` from `benchmarks/results/`. \
+Each row is the last call of a benchmark; its file holds the whole record, with commit and load. \
+Figures of different machines cannot be compared.
+"""
+NEVER_RUN = """
+## Never run
+
+- Eight GPUs; more than one host of GPUs with NCCL; mixtures of experts at their published sizes.
+- A Windows guest; OSWorld's own image and its clouds; the sandbox cluster of a vendor.
+- The container images with SGLang or QEMU.
+- Learning of published models on real tasks to the end.
+"""
+AREAS: dict[str, tuple[Claim, ...]] = {
+    "Learning": learning.LEARNING,
+    "On NVIDIA GPUs": gpu.GPU,
+    **system.areas(),
+}
+CONTROLS = """Held-out success by seed; every arm has the same start. Rejection fine-tuning, which uses only \
+the sign of the reward, does as well as GRPO. One run that rises greedily, and not when sampled, proves no \
+learning.
+
+![Rollouts and held-out success of the four arms](images/learning_controls.svg)"""
+ALGORITHMS = """Shares with their 95 % interval, which takes each sample as independent. \
+Replay made no difference that these runs could show: too few groups failed as a whole.
+
+![Rollouts and held-out success of the seven arms](images/ablation.svg)"""
+VOID_TURNS = """By OSWorld's rule a state counts however the agent ended; here the agent has to end it. \
+The other tables of this page use OSWorld's rule."""
+TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."
+WHOLE_STEPS = """The real trainer, policy server and SGLang, with recorded screens and a sync a step. \
+On one shared GPU sampling ahead gains nothing: both sides compute at once and slow each other down."""
+DETAILS = {
+    "Learning": (
+        ("Controls", CONTROLS, learning.controls),
+        ("Algorithms", ALGORITHMS, learning.ablation),
+        ("Turns without an action", VOID_TURNS, learning.void_turns),
+    ),
+    "On NVIDIA GPUs": (
+        ("Training", TRAINING, gpu.training),
+        ("Whole steps", WHOLE_STEPS, gpu.whole_steps),
+    ),
+}
+
+
+def page() -> str:
+    """The whole text."""
+    text = HEAD + _missed()
+    for area, claims in AREAS.items():
+        text += f"\n## {area}\n\n" + table(
+            ["claim", "figure", "n", "machine", "date", "bar"], [_row(claim) for claim in claims]
+        )
+        for title, words, rows in DETAILS.get(area, ()):
+            text += f"\n### {title}\n{words}\n\n{rows()}"
+    return text + NEVER_RUN
+
+
+def claims() -> tuple[Claim, ...]:
+    """All of the page."""
+    return tuple(claim for part in AREAS.values() for claim in part)
+
+
+def result_files() -> list[str]:
+    """The results that are there, by the names that claims give."""
+    return sorted(str(path.relative_to(RESULTS).with_suffix("")) for path in RESULTS.rglob("*.json"))
+
+
+def _missed() -> str:
+    lines = [f"- {words} (`{claim.result}`)\n" for claim in claims() for words in claim.missed]
+    return "\n## Bars that were missed\n\n" + "".join(lines)
+
+
+def _row(claim: Claim) -> list[str]:
+    record = read(claim.result)
+    return [
+        f"{claim.says} (`{claim.result}`)",
+        claim.figure(record["figures"]),
+        claim.n(record["figures"]),
+        record["machine"],
+        record["date"][:10],
+        "met" if record["passed"] else "**missed**",
+    ]
