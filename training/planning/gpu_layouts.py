@@ -1,7 +1,7 @@
 """Qwen3-VL by size and number of GPUs: one table of layouts that any preset can be put on.
 
 A row says how many GPUs train, how many sample, and what is saved to make it fit an H200. The
-trainer's layout is the one that was measured (docs/algorithms.md, Speed): microbatches of one trajectory,
+trainer's layout is the one that was measured (docs/results.md): microbatches of one trajectory,
 compiled blocks, weights gathered once a step. Blocks are recomputed only as far as memory demands by
 `footprint`'s estimate, which is stated in docs/presets.md and tested to leave room (`fits`).
 """
