@@ -17,8 +17,9 @@ from webapp.experiments.sweep_plan import SweepPlan
 from webapp.notifications.models import Delivery, NotificationRule
 from webapp.notifications.pictures import token_of as picture_token_of
 from webapp.replay.models import AdmissionPolicy, ReplayImport, ReviewRound
-from webapp.reports.freeze import Choices, write_version
-from webapp.reports.links import make_link, token_of
+from webapp.reports.frozen_content import Choices
+from webapp.reports.services.links import make_link, token_of
+from webapp.reports.services.reports import write_version
 from webapp.retention.models import RetentionRule
 from webapp.scanners.models import Scan, Scanner
 from webapp.screens.models import Control

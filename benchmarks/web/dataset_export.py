@@ -63,7 +63,7 @@ def fill(least: int) -> tuple[int, str, int]:
 
     from webapp.accounts.services.tokens import create_token
     from webapp.experiments.models import Experiment
-    from webapp.samples.seed import FINISHED
+    from webapp.samples.services.samples import FINISHED
     from webapp.trajectories.models import Trajectory
 
     experiment = Experiment.objects.get(name=FINISHED)

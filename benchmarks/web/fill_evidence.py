@@ -22,9 +22,10 @@ from webapp.experiments.models import (
     TeamPrices,
 )
 from webapp.experiments.sweep_plan import SweepPlan
-from webapp.reports.freeze import MAX_TRAJECTORIES, Choices, write_version
-from webapp.reports.links import DEFAULT_DAYS, make_link, token_of
+from webapp.reports.frozen_content import MAX_TRAJECTORIES, Choices
 from webapp.reports.models import Report, ReportLink
+from webapp.reports.services.links import DEFAULT_DAYS, make_link, token_of
+from webapp.reports.services.reports import write_version
 from webapp.retention.models import RetentionRule
 from webapp.sweeps.search_space import parse_axes
 from webapp.trajectories.models import Trajectory

@@ -30,8 +30,9 @@ from webapp.experiments.services import alarms
 from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.models import Desktop, Host
 from webapp.fleet.services.workers import beat_worker
-from webapp.reports.freeze import Choices, write_version
-from webapp.reports.links import make_link, token_of
+from webapp.reports.frozen_content import Choices
+from webapp.reports.services.links import make_link, token_of
+from webapp.reports.services.reports import write_version
 from webapp.sweeps.services.sweeps import launch_sweep
 
 NODE_MODULES = REPOSITORY / "node_modules"

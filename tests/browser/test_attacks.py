@@ -9,7 +9,7 @@ from testing.openai_server import KEY, openai_server
 from training.contracts.secret_grants import add_grant
 from training.contracts.types import TrajectoryStatus
 from webapp.attacks.models import Exploit, ScriptedRun
-from webapp.attacks.runs import note_scripted_run
+from webapp.attacks.services.scripted_runs import note_scripted_run
 from webapp.dispatcher.work_kinds import kinds
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory

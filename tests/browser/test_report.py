@@ -8,9 +8,10 @@ from playwright.sync_api import Browser, expect
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_trajectory
 from webapp.experiments.models import MetricPoint
-from webapp.reports import links
-from webapp.reports.freeze import Choices, write_version
+from webapp.reports.frozen_content import Choices
 from webapp.reports.models import ReportLink
+from webapp.reports.services import links
+from webapp.reports.services.reports import write_version
 
 
 def test_a_stranger_reads_the_shared_report(

@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_trajectory
 from webapp.experiments.models import Evaluation, MetricPoint
-from webapp.reports.freeze import Choices, write_version
+from webapp.reports.frozen_content import Choices
+from webapp.reports.services.reports import write_version
 
 
 @pytest.fixture

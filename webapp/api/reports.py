@@ -10,9 +10,9 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.paging import page_of
 from webapp.reports.access import get_report, get_version
-from webapp.reports.deletion import delete_report
-from webapp.reports.freeze import Choices, write_version
+from webapp.reports.frozen_content import Choices
 from webapp.reports.models import Report
+from webapp.reports.services.reports import delete_report, write_version
 
 router = Router(tags=["reports"])
 

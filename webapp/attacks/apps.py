@@ -10,4 +10,4 @@ class AttacksConfig(AppConfig):
         from webapp.attacks.models import ModelAttack
         from webapp.dispatcher.work_kinds import WorkKind, register
 
-        register(WorkKind("model attack", ModelAttack, "webapp.attacks.model_attacks.ask_model"))
+        register(WorkKind("model attack", ModelAttack, "webapp.attacks.services.model_attacks.ask_model"))

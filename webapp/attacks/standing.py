@@ -12,7 +12,7 @@ from django.db.models import Count, F, OuterRef, Subquery
 
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.attacks.models import OPEN, Exploit, ModelAttack, RunKind, ScriptedRun
-from webapp.attacks.runs import PAID, exploits_of, is_paid
+from webapp.attacks.services.scripted_runs import PAID, exploits_of, is_paid
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
 

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.attacks.access import get_exploit, get_version
-from webapp.attacks.model_attacks import ask_for_attacks
-from webapp.attacks.runs import attack_fork, attack_task, check_version, dismiss_exploit
+from webapp.attacks.services.model_attacks import ask_for_attacks
+from webapp.attacks.services.scripted_runs import attack_fork, attack_task, check_version, dismiss_exploit
 from webapp.attacks.standing import standing_of
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.trajectories.access import get_trajectory

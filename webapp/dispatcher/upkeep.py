@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 from webapp.accounts.services.audit_log import prune_audit_log
 from webapp.experiments.services.gpu_samples import prune_gpu_samples
-from webapp.live.database_upkeep import prune_events, refresh_statistics
+from webapp.live.database_upkeep import refresh_statistics
+from webapp.live.services.events import prune_events
 
 UpkeepTask = Callable[[], Iterator[object]]
 

@@ -32,7 +32,7 @@ class ReportVersion(models.Model):
     text = ReportedTextField(blank=True)
     """Markdown."""
     choices = ReportedJSONField(default=dict)
-    """What was asked to be frozen (`webapp.reports.freeze.Choices`): where the next version starts."""
+    """What to freeze (`webapp.reports.frozen_content.Choices`): where the next version starts."""
     content = ReportedJSONField(default=dict)
     """What was frozen: experiments, charts, tables, trajectories."""
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)

@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from django.utils.text import slugify
 
 from webapp.reports.exports import FORMATS, exported, find_block
-from webapp.reports.freeze import picture_path
+from webapp.reports.frozen_content import picture_path
 from webapp.reports.markdown import as_html
 from webapp.reports.models import ReportVersion
 

@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from webapp.lib.error_pages import answer_error
-from webapp.reports import links, pages
+from webapp.reports import pages
+from webapp.reports.services import links
 
 GONE = "This link does not show a report: it is wrong, has expired, or was revoked. Ask for a new one."
 HEADERS = {

@@ -18,11 +18,13 @@ from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.models import Experiment
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number, whole_numbers
-from webapp.reports import links, pages
+from webapp.reports import pages
 from webapp.reports.access import get_report, get_version
-from webapp.reports.deletion import delete_report
-from webapp.reports.freeze import MAX_TRAJECTORIES, Choices, write_version
+from webapp.reports.frozen_content import MAX_TRAJECTORIES, Choices
 from webapp.reports.models import Report, ReportLink
+from webapp.reports.services import links
+from webapp.reports.services.links import link_url
+from webapp.reports.services.reports import delete_report, write_version
 
 FIRST_CHARTS = ["Success and reward"]
 
@@ -76,7 +78,7 @@ def report_detail(request: MemberRequest, pk: int, number: int | None = None) ->
         "report": report,
         "versions": versions,
         "may_operate": may_operate,
-        "links": [(link, url_of(request, link)) for link in shown] if may_operate else [],
+        "links": [(link, link_url(request, link)) for link in shown] if may_operate else [],
         "days": links.DAYS,
         "default_days": links.DEFAULT_DAYS,
         "now": timezone.now(),
@@ -131,13 +133,6 @@ def revoke_link(request: MemberRequest, pk: int, link_pk: int) -> HttpResponse:
 
 def _may_operate(request: MemberRequest) -> bool:
     return Role(request.membership.role).includes(Role.OPERATOR)
-
-
-def url_of(request: HttpRequest, link: ReportLink) -> str:
-    """ "" once it shows nothing."""
-    if link.revoked_at or link.expires_at <= timezone.now():
-        return ""
-    return request.build_absolute_uri(reverse("public-report", args=[links.token_of(link)]))
 
 
 def _write(request: MemberRequest, report: Report | None) -> HttpResponse:

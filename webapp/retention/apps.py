@@ -8,6 +8,6 @@ class RetentionConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.dispatcher.upkeep import register
-        from webapp.retention.prune import scheduled
+        from webapp.retention.services.pruning import scheduled
 
         register(scheduled)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment
 from webapp.retention.models import RetentionRule
-from webapp.retention.rules import set_rule
+from webapp.retention.services.rules import set_rule
 
 GB = 10**9
 

@@ -10,11 +10,11 @@ from django.views.decorators.http import require_POST, require_safe
 from webapp.accounts.access import MemberRequest, member, owned_row
 from webapp.accounts.models import Role
 from webapp.experiments.models import Experiment
-from webapp.retention import rules
 from webapp.retention.forms import RuleForm
 from webapp.retention.models import RetentionRule
-from webapp.retention.prune import plan
-from webapp.retention.summary import summaries, usage_of
+from webapp.retention.queries.usage import summaries, usage_of
+from webapp.retention.services import rules
+from webapp.retention.services.pruning import plan
 
 EXPERIMENTS_OFFERED = 200
 COUNTED_FOR_S = 0.5

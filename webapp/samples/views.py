@@ -9,8 +9,8 @@ from django.views.decorators.http import require_POST
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.samples.delete import delete_samples
-from webapp.samples.seed import seed
+from webapp.samples.services.deletion import delete_samples
+from webapp.samples.services.samples import seed
 
 
 @require_POST

@@ -4,8 +4,8 @@ from django.http import Http404, HttpRequest
 
 from webapp.accounts.access import owned_row
 from webapp.accounts.models import Role, Team
-from webapp.scanners.library import Known, get_known
 from webapp.scanners.models import Scan
+from webapp.scanners.queries.scanners import Known, get_known
 
 
 def get_scan(request: HttpRequest, pk: int, role: Role = Role.VIEWER) -> Scan:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from webapp.accounts.models import Team
 from webapp.scanners.definition_schemas import ModelQuestion, check_allowed
-from webapp.scanners.library import Known
 from webapp.scanners.model_question import num_prompt_tokens
-from webapp.scanners.scans import unread
+from webapp.scanners.queries.scanners import Known
+from webapp.scanners.services.scans import unread
 from webapp.scanners.transcripts import read_transcripts
 
 SAMPLE = 20

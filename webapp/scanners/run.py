@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused
 from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
-from webapp.scanners import scans
 from webapp.scanners.definition_schemas import Definition, ModelQuestion, check_allowed, read_definition
 from webapp.scanners.model_question import Answer
 from webapp.scanners.model_question import ask as ask_model
 from webapp.scanners.models import Finding, Outcome, Scan
 from webapp.scanners.patterns import find
+from webapp.scanners.services import scans
 from webapp.scanners.shipped_rules import Hit
 from webapp.scanners.transcripts import Paid, read_transcripts
 
@@ -64,7 +64,7 @@ def read_batches(scan: Scan, ask: Ask, size: int) -> Iterator[object]:
         batch = read_transcripts(pks)
         store(scan, batch, ask(batch))
         yield batch
-    scans.pass_ended(scan=scan, left=rows.count() if scan.num_read >= scan.max_read else 0)
+    scans.end_pass(scan=scan, left=rows.count() if scan.num_read >= scan.max_read else 0)
 
 
 def store(scan: Scan, batch: list[Paid], answers: list[Answer]) -> None:

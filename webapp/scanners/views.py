@@ -19,11 +19,12 @@ from webapp.rewards_lab.slices import slice_choices
 from webapp.scanners.access import get_scan, get_scanner
 from webapp.scanners.agreement import with_marks, with_verdicts
 from webapp.scanners.definition_schemas import ModelQuestion, read_definition
-from webapp.scanners.library import known_scanners, save_scanner
 from webapp.scanners.models import Finding, Outcome, Scan, ScanStatus
 from webapp.scanners.preview import preview
+from webapp.scanners.queries.scanners import known_scanners
 from webapp.scanners.scanner_form import choices, definition_rows, form_values, typed_definition, typed_values
-from webapp.scanners.scans import cancel_scan, start_scan
+from webapp.scanners.services.scanners import save_scanner
+from webapp.scanners.services.scans import cancel_scan, start_scan
 
 MAX_SCANS = 20
 LIVE_MARGIN = 1000

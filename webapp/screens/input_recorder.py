@@ -6,9 +6,9 @@ import asyncio
 import time
 
 from webapp.live.consumers import in_database
-from webapp.screens import screen_control
 from webapp.screens.rfb.gestures_to_actions import Gesture, GestureReader
 from webapp.screens.rfb.protocol import InputEvent
+from webapp.screens.services import controls
 
 TICK_S = 0.2
 MAX_UNWRITTEN = 2000
@@ -55,4 +55,4 @@ class InputRecorder:
             await in_database(self._write, gestures)
 
     def _write(self, gestures: list[Gesture]) -> None:
-        screen_control.record_gestures(control_id=self._control_id, gestures=gestures)
+        controls.record_gestures(control_id=self._control_id, gestures=gestures)

@@ -26,13 +26,15 @@ from urllib.parse import parse_qs
 from webapp.accounts.models import Role
 from webapp.lib.request_values import row_id
 from webapp.live.consumers import in_database
-from webapp.screens import queries, screen_control
 from webapp.screens.input_recorder import InputRecorder
 from webapp.screens.models import ControlStatus
+from webapp.screens.queries import screens
 from webapp.screens.relay_connection import Link, NoScreen, open_link
 from webapp.screens.rfb.browser_filter import BrowserFilter
 from webapp.screens.rfb.protocol import RfbError
 from webapp.screens.screen_change_notices import ScreenChanges
+from webapp.screens.services import controls
+from webapp.screens.services.screens import log_watching
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +100,7 @@ class ScreenSocket:
         """Check the rights; 0, or the close code."""
         if not self.user.is_authenticated:
             return SIGNED_OUT
-        role = await in_database(queries.role_for, self.user, self.trajectory_id)
+        role = await in_database(screens.role_for, self.user, self.trajectory_id)
         if role is None:
             return UNKNOWN
         if self.control_id is not None and not role.includes(Role.OPERATOR):
@@ -108,7 +110,7 @@ class ScreenSocket:
 
     async def _both_ways(self) -> int:
         """Reach the desktop and serve it until something ends; the close code."""
-        standing = await in_database(queries.state_of_screen, self.trajectory_id)
+        standing = await in_database(screens.state_of_screen, self.trajectory_id)
         if standing is None or not standing.is_watchable:
             return GONE
         num_written = await in_database(self._attach) if self.control_id is not None else 0
@@ -122,7 +124,7 @@ class ScreenSocket:
             self._why = str(error).encode()[:MAX_WHY_BYTES].decode(errors="ignore")
             return GONE
         self.side = BrowserFilter(self.link.server_init, wants_control=self.control_id is not None)
-        await in_database(screen_control.log_watching, self.user, self.trajectory_id)
+        await in_database(log_watching, self.user, self.trajectory_id)
         if self.control_id is not None:
             self.scribe = InputRecorder(self.control_id, num_written)
         try:
@@ -133,7 +135,7 @@ class ScreenSocket:
 
     def _attach(self) -> int | None:
         """How many inputs this control has; None when it is over, or of another trajectory."""
-        control = screen_control.attach_connection(
+        control = controls.attach_connection(
             control_id=self.control_id or 0, user_id=self.user.pk, connection=self.connection
         )
         if control is None or control.trajectory_id != self.trajectory_id:
@@ -164,7 +166,7 @@ class ScreenSocket:
             await in_database(self._mark_drained)
 
     def _mark_drained(self) -> None:
-        screen_control.mark_drained(control_id=self.control_id or 0, connection=self.connection)
+        controls.mark_drained(control_id=self.control_id or 0, connection=self.connection)
 
     # -- from the browser ---------------------------------------------------------------------
 
@@ -224,10 +226,10 @@ class ScreenSocket:
     def _check(self, is_thorough: bool) -> tuple[int, bool]:
         """(0 while the connection may go on, else its close code; whether input may pass)"""
         if is_thorough:
-            role = queries.role_for(self.user, self.trajectory_id)
+            role = screens.role_for(self.user, self.trajectory_id)
             if role is None or (self.control_id is not None and not role.includes(Role.OPERATOR)):
                 return NOT_ALLOWED, False
-        standing = queries.state_of_screen(self.trajectory_id)
+        standing = screens.state_of_screen(self.trajectory_id)
         if standing is None or not standing.is_watchable:
             return GONE, False
         if self.control_id is None:
@@ -237,7 +239,7 @@ class ScreenSocket:
         if standing.connection != self.connection:
             return OTHER_TAB, False
         if is_thorough:
-            screen_control.renew_control(control_id=self.control_id, user_id=self.user.pk)
+            controls.renew_control(control_id=self.control_id, user_id=self.user.pk)
         return 0, standing.control_status == ControlStatus.HELD
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from training.contracts.types import Purpose, Source, TrajectoryStatus
+from training.contracts.types import TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.queries.demonstration_desktops import offer_named, offer_of, offers
 from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
-from webapp.screens import queries, screen_control
-from webapp.screens.models import Control
+from webapp.screens.access import get_own_control
+from webapp.screens.queries import screens
+from webapp.screens.queries.screens import is_demonstration
+from webapp.screens.services import controls
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.queries.trajectories import turns_of
 from webapp.trajectories.services.trajectories import end_trajectory
@@ -41,7 +42,7 @@ def show_desktop(request: MemberRequest, pk: int) -> HttpResponse:
         "cursor": cursor,
         "is_demonstration": is_demonstration(trajectory),
         "may_control": Role(request.membership.role).includes(Role.OPERATOR),
-        "state": queries.screen_state(trajectory, request.user),
+        "state": screens.screen_state(trajectory, request.user),
         "screen": trajectory.task.spec.get("screen") or (512, 384),
         "offer": offer_of(trajectory.desktop_config),
         "cards": _cards(trajectory),
@@ -79,12 +80,7 @@ def _cards(trajectory: Any) -> list[dict[str, Any]]:
 @require_safe
 def show_state(request: MemberRequest, pk: int) -> JsonResponse:
     """Who controls, whether there is a screen, how the trajectory stands."""
-    return JsonResponse(queries.screen_state(get_trajectory(request, pk), request.user))
-
-
-def is_demonstration(trajectory: Any) -> bool:
-    """True when a person acts from the first turn on: there is no agent to hand back to."""
-    return trajectory.purpose == Purpose.DEMONSTRATION and trajectory.group.source == Source.HUMAN
+    return JsonResponse(screens.screen_state(get_trajectory(request, pk), request.user))
 
 
 # --- control -----------------------------------------------------------------------------------------
@@ -95,51 +91,40 @@ def take_control(request: MemberRequest, pk: int) -> JsonResponse:
     """Ask for control; 409 names who has it."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        screen_control.request_control(trajectory=trajectory, user=request.user)
-    except screen_control.ControlTaken as error:
+        controls.request_control(trajectory=trajectory, user=request.user)
+    except controls.ControlTaken as error:
         return JsonResponse({"error": f"{error}."}, status=CONFLICT)
-    except screen_control.NotControllable as error:
+    except controls.NotControllable as error:
         return JsonResponse({"error": str(error)}, status=CONFLICT)
-    return JsonResponse(queries.screen_state(trajectory, request.user))
+    return JsonResponse(screens.screen_state(trajectory, request.user))
 
 
 @require_POST
 def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
     """The page that wants control is still open."""
-    control = own_control(request, pk)
-    screen_control.renew_control(control_id=control.pk, user_id=request.user.pk)
-    return JsonResponse(queries.screen_state(control.trajectory, request.user))
+    control = get_own_control(request, pk)
+    controls.renew_control(control_id=control.pk, user_id=request.user.pk)
+    return JsonResponse(screens.screen_state(control.trajectory, request.user))
 
 
 @require_POST
 def hand_back(request: MemberRequest, pk: int) -> JsonResponse:
     """Let the agent go on; a demonstration has none and is cancelled."""
-    control = own_control(request, pk)
-    screen_control.hand_back_control(control=control)
+    control = get_own_control(request, pk)
+    controls.hand_back_control(control=control)
     if is_demonstration(control.trajectory):
         end_trajectory(trajectory_id=control.trajectory_id, status=TrajectoryStatus.CANCELLED)
-    return JsonResponse(queries.screen_state(control.trajectory, request.user))
+    return JsonResponse(screens.screen_state(control.trajectory, request.user))
 
 
 @require_POST
 def finish(request: MemberRequest, pk: int) -> JsonResponse:
     """End the trajectory and have it evaluated. `claim`: success, or failure for an infeasible task."""
-    control = own_control(request, pk)
+    control = get_own_control(request, pk)
     claim: Literal["success", "failure"] = "failure" if request.POST.get("claim") == "failure" else "success"
-    if not screen_control.finish_control(control=control, claim=claim):
+    if not controls.finish_control(control=control, claim=claim):
         return JsonResponse({"error": "You do not control this desktop any more."}, status=CONFLICT)
-    return JsonResponse(queries.screen_state(control.trajectory, request.user))
-
-
-def own_control(request: MemberRequest, pk: int) -> Control:
-    """The user's own control, in a team in which they are still an operator."""
-    control = Control.objects.filter(pk=pk).first()
-    if control is None:
-        raise Http404("No such control, or it belongs to a team that you are not in.")
-    control.trajectory = get_trajectory(request, control.trajectory_id, Role.OPERATOR)
-    if control.user_id != request.user.pk:
-        raise PermissionDenied("Another person has this control; only they can end it.")
-    return control
+    return JsonResponse(screens.screen_state(control.trajectory, request.user))
 
 
 # --- demonstrations ----------------------------------------------------------------------------------
@@ -155,7 +140,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
     runnable = TaskRecord.objects.of(membership.team).runnable(offer.desktops)
     if request.method == "POST":
         pk = whole_number(request.POST.get("task", ""), "task")
-        control = screen_control.start_demonstration(
+        control = controls.start_demonstration(
             task=get_object_or_404(runnable, pk=pk),
             team_id=membership.team_id,
             user=request.user,
@@ -163,18 +148,18 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
         )
         return redirect("desktop-show", control.trajectory_id)
     words, family, split = (request.GET.get(name, "").strip() for name in ("words", "family", "split"))
-    found = queries.demonstrable_tasks(membership.team, offer.desktops, words, family, split)
+    found = screens.demonstrable_tasks(membership.team, offer.desktops, words, family, split)
     named = TaskRecord.objects.of(membership.team).exclude(family="").order_by("family")
     families = named.values_list("family", flat=True)
-    shown = list(found[: queries.MAX_TASKS_SHOWN + 1])
+    shown = list(found[: screens.MAX_TASKS_SHOWN + 1])
     if not TaskRecord.objects.of(membership.team).exists():
         messages.info(request, "There are no tasks yet; import a task set first.")
     ctx = {
         "nav": "trajectories",
         "offers": available if offer in available else [*available, offer],
         "offer": offer,
-        "tasks": shown[: queries.MAX_TASKS_SHOWN],
-        "has_more": len(shown) > queries.MAX_TASKS_SHOWN,
+        "tasks": shown[: screens.MAX_TASKS_SHOWN],
+        "has_more": len(shown) > screens.MAX_TASKS_SHOWN,
         "families": families.distinct(),
         "words": words,
         "family": family,

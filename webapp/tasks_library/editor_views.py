@@ -13,8 +13,8 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.request_values import BadValue, row_id
-from webapp.tasks_library.changes import save_task, set_named
 from webapp.tasks_library.leakage import leaking
+from webapp.tasks_library.services.task_sets import get_set, save_task
 from webapp.tasks_library.task_text import Reading, read_task, text_of
 from webapp.tasks_library.text_diff import diff_lines
 
@@ -69,7 +69,7 @@ def check(request: MemberRequest) -> HttpResponse:
     own, leak = None, ""
     if name := request.POST.get("set", "").strip():
         try:
-            own = set_named(name, team)
+            own = get_set(name, team)
         except BadValue as refused:
             leak = str(refused)
     if reading.task is not None and not leak:

@@ -12,7 +12,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import TaskSet, TaskStatus
 from webapp.lib.request_values import BadValue, decimal_number
-from webapp.tasks_library.changes import Brought, Refused, bring_in
+from webapp.tasks_library.services.task_sets import Brought, Refused, import_tasks
 from webapp.tasks_library.upload import MAX_UPLOAD, MIB, read_upload
 
 MAX_SHOWN = 200
@@ -33,7 +33,7 @@ def upload(request: MemberRequest) -> HttpResponse:
     try:
         file = request.FILES.get("file")
         share = decimal_number(ctx["heldout"], "heldout", low=0, high=1)
-        brought = bring_in(
+        brought = import_tasks(
             team=team,
             user=request.user,
             set_name=ctx["set_name"],

@@ -31,10 +31,11 @@ from webapp.tasks_library.flags import (
     tries_of,
 )
 from webapp.tasks_library.leakage import leaked, leaked_and_families
+from webapp.tasks_library.queries.verifications import verification_of
+from webapp.tasks_library.services.verifications import MAX_ROUNDS, queue_verification
 from webapp.tasks_library.solve_rates import courses_of
 from webapp.tasks_library.task_text import text_of
 from webapp.tasks_library.text_diff import diff_lines
-from webapp.tasks_library.verification import MAX_ROUNDS, verification_of, verify_now
 from webapp.trajectories.models import Trajectory
 
 NUM_FAILURES = 8
@@ -187,7 +188,7 @@ def verification(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     rounds = whole_number(request.POST.get("rounds", "1"), "rounds", low=1, high=MAX_ROUNDS)
     if found.status != TaskStatus.SUPPORTED:
         messages.error(request, f"Nothing was queued: Deskhand's desktops cannot run it: {found.reason}")
-    elif not verify_now(task=found, team_id=team.pk, rounds=rounds, user=request.user):
+    elif not queue_verification(task=found, team_id=team.pk, rounds=rounds, user=request.user):
         messages.warning(request, "Nothing was queued: enough runs of this task wait already.")
     return redirect("task-show", name, pk)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from training.contracts.config import ExperimentConfig
 from training.contracts.milestone import ReachedMilestone
 from training.contracts.types import Action, Purpose, Source, Task, TrajectoryStatus, Turn
-from webapp.attacks.runs import script_of
+from webapp.attacks.services.scripted_runs import script_of
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room

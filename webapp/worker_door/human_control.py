@@ -10,8 +10,9 @@ from django.utils import timezone
 from training.contracts.remote_addresses import is_within_machine
 from training.contracts.types import Action
 from webapp.lib.remote_calls import NotYours, OwnControl, OwnTrajectory, caller, env_host
-from webapp.screens import relay_tickets, screen_control
+from webapp.screens import relay_tickets
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
+from webapp.screens.services import controls, screens
 from webapp.worker_door.ownership import require_trajectory
 
 
@@ -53,12 +54,12 @@ def open_screen(trajectory_id: OwnTrajectory, addresses: list[str]) -> None:
         kind, _, place = address.partition(":")
         if kind != "tcp" or is_within_machine(place.rpartition(":")[0].strip("[]")):
             raise NotYours(f"addresses: {address} is no screen of {caller.get()}")
-    screen_control.open_screen(trajectory_id=trajectory_id, addresses=addresses)
+    screens.open_screen(trajectory_id=trajectory_id, addresses=addresses)
 
 
 @env_host.report
 def close_screen(trajectory_id: OwnTrajectory) -> None:
-    screen_control.close_screen(trajectory_id=trajectory_id)
+    screens.close_screen(trajectory_id=trajectory_id)
 
 
 @env_host.patient_request
@@ -74,7 +75,7 @@ def active_control(trajectory_id: OwnTrajectory) -> ControlNow | None:
 @env_host.patient_request
 def grant_control(control_id: OwnControl) -> bool:
     """Pause the agent for this person; False when they no longer want it."""
-    return screen_control.grant_control(control=Control.objects.get(pk=control_id))
+    return controls.grant_control(control=Control.objects.get(pk=control_id))
 
 
 @env_host.patient_request
@@ -82,7 +83,7 @@ def refresh_control(control_id: OwnControl) -> ControlNow:
     """The same control as it is now."""
     control = Control.objects.get(pk=control_id)
     if control.is_active and control.expires_at < timezone.now():
-        screen_control.expire_controls(trajectory_id=control.trajectory_id)
+        controls.expire_controls(trajectory_id=control.trajectory_id)
         control.refresh_from_db()
     return ControlNow(control.pk, ControlStatus(control.status), control.claim, control.is_drained)
 

@@ -23,7 +23,7 @@ from training.contracts.types import (
     Turn,
 )
 from training.rewards import rescore
-from webapp.attacks.runs import note_scripted_run
+from webapp.attacks.services.scripted_runs import note_scripted_run
 from webapp.fleet.models import DesktopPhase
 from webapp.fleet.services import desktops
 from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, any_host, caller, env_host

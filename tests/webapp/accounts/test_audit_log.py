@@ -25,7 +25,7 @@ from webapp.fleet.models import DesktopPhase
 from webapp.replay.bulk_labels import label_many
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Screen
-from webapp.screens.screen_control import hand_back_control, request_control
+from webapp.screens.services.controls import hand_back_control, request_control
 from webapp.sweeps.search_space import parse_axes
 from webapp.sweeps.services.sweeps import launch_sweep
 from webapp.trajectories.models import Trajectory

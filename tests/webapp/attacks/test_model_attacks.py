@@ -14,8 +14,8 @@ from testing.openai_server import KEY, openai_server
 from training.contracts.secret_grants import add_grant
 from webapp.accounts.models import Role
 from webapp.attacks.model_attacker import MAX_ACTIONS, read_scripts
-from webapp.attacks.model_attacks import ask_for_attacks
 from webapp.attacks.models import ModelAttack, ScriptedRun
+from webapp.attacks.services.model_attacks import ask_for_attacks
 from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.long_work import SILENT
 from webapp.lib.request_values import BadValue

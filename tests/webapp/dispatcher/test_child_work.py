@@ -20,9 +20,9 @@ from webapp.lib.long_work import MAX_LOST, BadEnd
 from webapp.notifications import outbox
 from webapp.notifications.models import Delivery, NotificationRule
 from webapp.replay.models import ReplayImport
-from webapp.scanners.library import get_known
 from webapp.scanners.models import Scan
-from webapp.scanners.scans import next_scan, start_scan
+from webapp.scanners.queries.scanners import get_known
+from webapp.scanners.services.scans import next_scan, start_scan
 from webapp.trajectories.models import TurnRecord
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,11 +8,12 @@ import pytest
 from channels.layers import get_channel_layer
 from django.db import connection, transaction
 
-from webapp.live import broadcast, database_upkeep
-from webapp.live.database_upkeep import prune_events
+from webapp.live import broadcast
 from webapp.live.event_publishing import last_seq, publish, publish_to
 from webapp.live.event_size import MAX_EVENT_BYTES
 from webapp.live.models import Event, Stream
+from webapp.live.services import events
+from webapp.live.services.events import prune_events
 
 
 def seqs(stream: str) -> list[int]:
@@ -148,7 +149,7 @@ def test_a_writer_goes_on_without_redis(settings, caplog):
 def test_pruning_keeps_the_numbers(monkeypatch):
     from datetime import timedelta
 
-    monkeypatch.setattr(database_upkeep, "PRUNE_CHUNK", 2)
+    monkeypatch.setattr(events, "PRUNE_CHUNK", 2)
     for _ in range(5):
         publish("fleet", "worker.joined", {})
     assert list(prune_events(older_than=timedelta(days=1))) == []

@@ -7,9 +7,10 @@ from django.test import Client
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
 from webapp.accounts.models import AuditAction, AuditEntry, Role, Team
 from webapp.accounts.services.tokens import create_token
-from webapp.reports.freeze import Choices, picture_path, write_version
-from webapp.reports.links import make_link, token_of
+from webapp.reports.frozen_content import Choices, picture_path
 from webapp.reports.models import Report, ReportVersion
+from webapp.reports.services.links import make_link, token_of
+from webapp.reports.services.reports import write_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPORTS = "/api/v1/reports"

@@ -11,9 +11,10 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
 from webapp.accounts.models import AuditEntry, Role
-from webapp.reports import links
-from webapp.reports.freeze import Choices, write_version
+from webapp.reports.frozen_content import Choices
 from webapp.reports.models import ReportLink
+from webapp.reports.services import links
+from webapp.reports.services.reports import write_version
 
 pytestmark = pytest.mark.django_db
 

@@ -20,7 +20,7 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import MetricPoint
 from webapp.reports.exports import as_csv, latex, table_as_latex
-from webapp.reports.freeze import picture_path
+from webapp.reports.frozen_content import picture_path
 from webapp.reports.markdown import as_html
 from webapp.reports.models import Report
 from webapp.trajectories.models import Trajectory

@@ -19,9 +19,10 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import ExperimentStatus
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.retention import prune, selection
 from webapp.retention.models import RetentionRule
-from webapp.retention.summary import summaries
+from webapp.retention.queries import prunable
+from webapp.retention.queries.usage import summaries
+from webapp.retention.services import pruning
 from webapp.trajectories.frame_files.names import frame_path
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import store_frame
@@ -65,7 +66,7 @@ def file_of(sha: str) -> Path:
 
 
 def run() -> list[int]:
-    return [pk for batch in prune.prune() for pk in batch.trajectories]
+    return [pk for batch in pruning.prune() for pk in batch.trajectories]
 
 
 def test_an_old_trajectory_loses_turns_and_screens_and_keeps_its_figures(
@@ -117,9 +118,9 @@ def test_replay_entries_stay_unless_rejected(
 
 def test_one_that_is_accepted_meanwhile_stays(team: Team, rule: RetentionRule) -> None:
     old = old_one(team)
-    (batch,) = selection.batches(rule)
+    (batch,) = prunable.batches(rule)
     ReplayEntry.objects.create(team=team, trajectory=old, verdict=Verdict.GOLD)
-    prune.delete(batch)
+    pruning.delete(batch)
     assert frames_of(old)
     assert all(file_of(sha).exists() for sha in frames_of(old))
 
@@ -135,7 +136,7 @@ def test_other_teams_and_experiments_with_a_rule_of_their_own_are_left_alone(
 
 
 def test_above_its_bytes_the_oldest_go(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "BATCH", 1)
+    monkeypatch.setattr(prunable, "BATCH", 1)
     young, oldest = (
         old_one(team),
         make_trajectory(experiment=make_experiment(team=team, status=ExperimentStatus.FINISHED), turns=4),
@@ -143,8 +144,8 @@ def test_above_its_bytes_the_oldest_go(team: Team, monkeypatch: pytest.MonkeyPat
     Trajectory.objects.filter(pk=oldest.pk).update(ended_at=timezone.now() - OLD * 2)
     Frame.objects.filter(team=team).update(num_bytes=100)
     rule = RetentionRule.objects.create(team=team, max_bytes=300)
-    assert selection.used_bytes(rule) == 400, "two screenshots are shown by both"
-    found = list(selection.batches(rule))
+    assert prunable.used_bytes(rule) == 400, "two screenshots are shown by both"
+    found = list(prunable.batches(rule))
     assert [(batch.trajectories, batch.num_bytes) for batch in found] == [((oldest.pk,), 200)]
     assert frames_of(young)
 
@@ -153,9 +154,9 @@ def test_a_screenshot_stored_again_in_that_moment_stays(team: Team, rule: Retent
     old = old_one(team)
     sha = frames_of(old)[0]
     png = file_of(sha).read_bytes()
-    (batch,) = selection.batches(rule)
+    (batch,) = prunable.batches(rule)
     store_frame(team, png)
-    prune.delete(batch)
+    pruning.delete(batch)
     assert file_of(sha).exists()
     assert Frame.objects.filter(team=team, sha256=sha).exists()
 
@@ -175,12 +176,12 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(
 
 
 def test_a_count_without_time_says_so(team: Team, rule: RetentionRule) -> None:
-    for _ in range(selection.BATCH + 1):
+    for _ in range(prunable.BATCH + 1):
         old_one(team)
-    (whole,) = summaries([rule], prune.plan([rule]))
-    assert (whole.num_trajectories, whole.is_least) == (selection.BATCH + 1, False)
-    (partial,) = summaries([rule], prune.plan([rule]), max_s=0)
-    assert (partial.num_trajectories, partial.is_least) == (selection.BATCH, True)
+    (whole,) = summaries([rule], pruning.plan([rule]))
+    assert (whole.num_trajectories, whole.is_least) == (prunable.BATCH + 1, False)
+    (partial,) = summaries([rule], pruning.plan([rule]), max_s=0)
+    assert (partial.num_trajectories, partial.is_least) == (prunable.BATCH, True)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from webapp.experiments.queries.queue import waiting_experiments
 from webapp.experiments.services.experiments import resume_experiment
 from webapp.replay.injections import offers
 from webapp.replay.models import ReplayEntry
-from webapp.samples.delete import delete_samples
-from webapp.samples.seed import TASK_SET, seed
+from webapp.samples.services.deletion import delete_samples
+from webapp.samples.services.samples import TASK_SET, seed
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 from webapp.trajectories.queries.branch_tree import tree_of
 from webapp.trajectories.services.frames import read_frame

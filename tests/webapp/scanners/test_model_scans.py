@@ -17,11 +17,12 @@ from webapp.lib.chat import chat_server
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
 from webapp.lib.request_values import BadValue
 from webapp.scanners.definition_schemas import ModelQuestion, read_definition
-from webapp.scanners.library import get_known, save_scanner
 from webapp.scanners.model_question import ask, read_answer
 from webapp.scanners.models import Finding, Scan
 from webapp.scanners.preview import preview
-from webapp.scanners.scans import start_scan
+from webapp.scanners.queries.scanners import get_known
+from webapp.scanners.services.scanners import save_scanner
+from webapp.scanners.services.scans import start_scan
 from webapp.scanners.transcripts import Transcript
 from webapp.trajectories.models import Trajectory
 

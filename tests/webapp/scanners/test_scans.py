@@ -27,9 +27,10 @@ from webapp.replay.models import ProcessLabel, ReplayEntry, Verdict
 from webapp.replay.reviews.agreement import cohens_kappa, kappa_interval
 from webapp.replay.turns.process_labels import mark_first_wrong, rate_turn
 from webapp.scanners.agreement import with_marks, with_verdicts
-from webapp.scanners.library import get_known, known_scanners, save_scanner
 from webapp.scanners.models import Finding, Scan
-from webapp.scanners.scans import cancel_scan, next_scan, start_scan
+from webapp.scanners.queries.scanners import get_known, known_scanners
+from webapp.scanners.services.scanners import save_scanner
+from webapp.scanners.services.scans import cancel_scan, next_scan, start_scan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOOPS = "loops.v1"

@@ -8,11 +8,11 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_group, make_task, make_team, make_trajectory, make_user
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Action, Purpose, Source, TrajectoryStatus
-from webapp.screens import screen_control
 from webapp.screens.models import CONTROL_TRANSITIONS, Control, ControlStatus, HumanInput, Screen
-from webapp.screens.queries import screen_state, state_of_screen
+from webapp.screens.queries.screens import screen_state, state_of_screen
 from webapp.screens.relay_tickets import make_ticket, read_ticket
 from webapp.screens.rfb.gestures_to_actions import Gesture
+from webapp.screens.services import controls, screens
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import group_of
 from webapp.trajectories.services.trajectories import end_trajectory, move_trajectory
@@ -36,7 +36,7 @@ def running(team) -> Trajectory:
     group = make_group(experiment=make_experiment(team=team), size=2)
     make_trajectory(group=group, member=1, reward=0.0)
     trajectory = make_trajectory(group=group, member=0, status="running", turns=1, reward=None)
-    screen_control.open_screen(trajectory_id=trajectory.pk, addresses=["unix:/nowhere"])
+    screens.open_screen(trajectory_id=trajectory.pk, addresses=["unix:/nowhere"])
     return trajectory
 
 
@@ -52,16 +52,16 @@ def test_every_status_has_its_transitions():
 
 
 def test_a_second_person_is_told_who_has_control(running, operator, team):
-    control = screen_control.request_control(trajectory=running, user=operator)
-    with pytest.raises(screen_control.ControlTaken, match="olga controls"):
-        screen_control.request_control(trajectory=running, user=make_user("admin", team=team))
-    assert screen_control.request_control(trajectory=running, user=operator) == control
+    control = controls.request_control(trajectory=running, user=operator)
+    with pytest.raises(controls.ControlTaken, match="olga controls"):
+        controls.request_control(trajectory=running, user=make_user("admin", team=team))
+    assert controls.request_control(trajectory=running, user=operator) == control
 
 
 def test_control_that_nobody_renews_is_free_again(running, operator, team):
-    control = screen_control.request_control(trajectory=running, user=operator)
+    control = controls.request_control(trajectory=running, user=operator)
     Control.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    screen_control.request_control(trajectory=running, user=make_user("operator", team=team))
+    controls.request_control(trajectory=running, user=make_user("operator", team=team))
     control.refresh_from_db()
     assert control.status == ControlStatus.EXPIRED
 
@@ -69,21 +69,21 @@ def test_control_that_nobody_renews_is_free_again(running, operator, team):
 @pytest.mark.parametrize("status", ["evaluating", "terminated", "errored", "cancelled"])
 def test_only_a_trajectory_that_acts_can_be_taken_over(team, operator, status):
     trajectory = make_trajectory(team=team, status=status)
-    with pytest.raises(screen_control.NotControllable, match="does not run"):
-        screen_control.request_control(trajectory=trajectory, user=operator)
+    with pytest.raises(controls.NotControllable, match="does not run"):
+        controls.request_control(trajectory=trajectory, user=operator)
 
 
 def test_a_desktop_without_a_screen_cannot_be_taken_over(running, operator):
     Screen.objects.all().delete()
-    with pytest.raises(screen_control.NotControllable, match="no screen"):
-        screen_control.request_control(trajectory=running, user=operator)
+    with pytest.raises(controls.NotControllable, match="no screen"):
+        controls.request_control(trajectory=running, user=operator)
 
 
 def test_control_over_a_taken_trajectory_makes_it_no_sample_and_runs_its_place_again(running, operator):
-    control = screen_control.request_control(trajectory=running, user=operator)
+    control = controls.request_control(trajectory=running, user=operator)
     running.refresh_from_db()
     assert running.source == Source.POLICY
-    assert screen_control.grant_control(control=control)
+    assert controls.grant_control(control=control)
     running.refresh_from_db()
     again = Trajectory.objects.get(retry_of=running)
     assert running.source == Source.HUMAN
@@ -92,7 +92,7 @@ def test_control_over_a_taken_trajectory_makes_it_no_sample_and_runs_its_place_a
 
 def test_the_trainer_gets_the_place_that_was_run_again_and_never_the_persons(running, operator):
     group = running.group
-    screen_control.grant_control(control=screen_control.request_control(trajectory=running, user=operator))
+    controls.grant_control(control=controls.request_control(trajectory=running, user=operator))
     other = group.trajectories.get(member=1)
     score(Trajectory.objects.get(pk=running.pk), 1.0)
     group.refresh_from_db()
@@ -110,7 +110,7 @@ def test_the_trainer_gets_the_place_that_was_run_again_and_never_the_persons(run
 
 
 def test_an_error_under_a_persons_hands_does_not_run_the_place_a_third_time(running, operator):
-    screen_control.grant_control(control=screen_control.request_control(trajectory=running, user=operator))
+    controls.grant_control(control=controls.request_control(trajectory=running, user=operator))
     end_trajectory(trajectory_id=running.pk, status=TrajectoryStatus.ERRORED, error="lost", error_kind="x")
     assert running.group.trajectories.filter(member=0).count() == 2
     running.group.refresh_from_db()
@@ -118,62 +118,60 @@ def test_an_error_under_a_persons_hands_does_not_run_the_place_a_third_time(runn
 
 
 def test_a_trajectory_that_was_cancelled_first_is_not_run_again(running, operator):
-    control = screen_control.request_control(trajectory=running, user=operator)
+    control = controls.request_control(trajectory=running, user=operator)
     end_trajectory(trajectory_id=running.pk, status=TrajectoryStatus.CANCELLED)
-    screen_control.grant_control(control=control)
+    controls.grant_control(control=control)
     assert not Trajectory.objects.filter(retry_of=running).exists()
 
 
 def test_the_end_of_the_screen_ends_control(running, operator):
-    control = screen_control.request_control(trajectory=running, user=operator)
-    screen_control.close_screen(trajectory_id=running.pk)
+    control = controls.request_control(trajectory=running, user=operator)
+    screens.close_screen(trajectory_id=running.pk)
     control.refresh_from_db()
     assert control.status == ControlStatus.ENDED
-    assert not screen_control.hand_back_control(control=control)
-    assert not screen_control.attach_connection(control_id=control.pk, user_id=operator.pk, connection="a")
+    assert not controls.hand_back_control(control=control)
+    assert not controls.attach_connection(control_id=control.pk, user_id=operator.pk, connection="a")
 
 
 def test_only_its_own_person_can_act_through_a_control(running, operator, team):
-    control = screen_control.request_control(trajectory=running, user=operator)
+    control = controls.request_control(trajectory=running, user=operator)
     stranger = make_user("admin", team=team)
-    assert (
-        screen_control.attach_connection(control_id=control.pk, user_id=stranger.pk, connection="b") is None
-    )
-    assert not screen_control.renew_control(control_id=control.pk, user_id=stranger.pk)
-    attached = screen_control.attach_connection(control_id=control.pk, user_id=operator.pk, connection="a")
+    assert controls.attach_connection(control_id=control.pk, user_id=stranger.pk, connection="b") is None
+    assert not controls.renew_control(control_id=control.pk, user_id=stranger.pk)
+    attached = controls.attach_connection(control_id=control.pk, user_id=operator.pk, connection="a")
     assert attached is not None
     assert attached.connection == "a"
 
 
 def test_a_newer_tab_of_the_same_person_drains_only_its_own(running, operator):
-    control = screen_control.request_control(trajectory=running, user=operator)
+    control = controls.request_control(trajectory=running, user=operator)
     for connection in ("first", "second"):
-        screen_control.attach_connection(control_id=control.pk, user_id=operator.pk, connection=connection)
-    screen_control.mark_drained(control_id=control.pk, connection="first")
+        controls.attach_connection(control_id=control.pk, user_id=operator.pk, connection=connection)
+    controls.mark_drained(control_id=control.pk, connection="first")
     control.refresh_from_db()
     assert not control.is_drained
-    screen_control.mark_drained(control_id=control.pk, connection="second")
+    controls.mark_drained(control_id=control.pk, connection="second")
     control.refresh_from_db()
     assert control.is_drained
 
 
 def test_a_gesture_is_written_when_it_begins_and_completed_when_it_ends(running, operator):
-    control = screen_control.request_control(trajectory=running, user=operator)
+    control = controls.request_control(trajectory=running, user=operator)
     gesture = Gesture(index=0, began_at=1000.0)
-    screen_control.record_gestures(control_id=control.pk, gestures=[gesture])
+    controls.record_gestures(control_id=control.pk, gestures=[gesture])
     assert HumanInput.objects.get().action is None
     gesture.action, gesture.ended_at = Action(kind="type", text="x"), 1001.0
-    screen_control.record_gestures(control_id=control.pk, gestures=[gesture])
+    controls.record_gestures(control_id=control.pk, gestures=[gesture])
     assert HumanInput.objects.get().action == {"kind": "type", "text": "x"}
 
 
 def test_a_demonstration_is_a_group_of_one_that_its_person_controls(team, operator):
-    control = screen_control.start_demonstration(task=make_task(), team_id=team.pk, user=operator)
+    control = controls.start_demonstration(task=make_task(), team_id=team.pk, user=operator)
     trajectory = control.trajectory
     assert (trajectory.source, trajectory.purpose) == (Source.HUMAN, Purpose.DEMONSTRATION)
     assert (trajectory.group.size, control.user) == (1, operator)
     Trajectory.objects.update(status="running")
-    assert screen_control.grant_control(control=control)
+    assert controls.grant_control(control=control)
     assert Trajectory.objects.count() == 1
     score(trajectory, 1.0)
     trajectory.group.refresh_from_db()
@@ -204,21 +202,19 @@ def test_where_there_are_only_screenshots_nobody_can_act_and_the_provider_is_nam
     team, operator, desktops, named
 ):
     config = DesktopConfig.model_validate(desktops)
-    with pytest.raises(screen_control.NotControllable, match=named):
-        screen_control.start_demonstration(task=make_task(), team_id=team.pk, user=operator, desktops=config)
+    with pytest.raises(controls.NotControllable, match=named):
+        controls.start_demonstration(task=make_task(), team_id=team.pk, user=operator, desktops=config)
     experiment = make_experiment(team=team, config={"desktops": config.model_dump(mode="json")})
     trajectory = make_trajectory(experiment=experiment, status="running", turns=1, reward=None)
-    with pytest.raises(screen_control.NotControllable, match=named):
-        screen_control.request_control(trajectory=trajectory, user=operator)
+    with pytest.raises(controls.NotControllable, match=named):
+        controls.request_control(trajectory=trajectory, user=operator)
     assert named in screen_state(trajectory, operator)["noScreen"]
     assert not Control.objects.exists()
 
 
 def test_a_demonstration_runs_on_the_desktops_that_were_chosen(team, operator):
     config = DesktopConfig.model_validate({"provider": "qemu"})
-    control = screen_control.start_demonstration(
-        task=make_task(), team_id=team.pk, user=operator, desktops=config
-    )
+    control = controls.start_demonstration(task=make_task(), team_id=team.pk, user=operator, desktops=config)
     assert control.trajectory.group.desktops["provider"] == "qemu"
 
 

@@ -17,8 +17,8 @@ from testing.live_client import session_cookie
 from testing.rfb_messages import CLICK, HELLO, KEY, SERVER_INIT, UPDATE
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import AuditAction, AuditEntry, Membership
-from webapp.screens import screen_control
 from webapp.screens.models import Control, ControlStatus
+from webapp.screens.services import controls, screens
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory
 from workers.env.reporting.human_control import read_ticket
@@ -85,7 +85,7 @@ def make_running(addresses: list[str]) -> tuple[Trajectory, object, str]:
     team = make_team()
     operator = make_user("operator", team=team)
     trajectory = make_trajectory(team=team, turns=0, status="running", reward=None)
-    screen_control.open_screen(trajectory_id=trajectory.pk, addresses=addresses)
+    screens.open_screen(trajectory_id=trajectory.pk, addresses=addresses)
     return trajectory, operator, session_cookie(operator)
 
 
@@ -147,7 +147,7 @@ async def test_a_viewer_that_takes_nothing_holds_the_desktop_back_and_its_end_fr
 
 async def test_input_passes_while_control_is_held_and_not_a_moment_longer(web_server, relay, vnc_path):
     trajectory, operator, cookie = await make_running(relay.addresses)
-    control = await sync_to_async(screen_control.request_control)(trajectory=trajectory, user=operator)
+    control = await sync_to_async(controls.request_control)(trajectory=trajectory, user=operator)
     async with ChattyDesktop(vnc_path, is_chatty=False) as desktop:
         with relay.offered(trajectory.pk, lambda: str(vnc_path)):
             socket = await open_screen(web_server, trajectory.pk, cookie, f"?control={control.pk}")
@@ -155,12 +155,12 @@ async def test_input_passes_while_control_is_held_and_not_a_moment_longer(web_se
             await heard(desktop, UPDATE)
             assert bytes(desktop.heard) == UPDATE, "input passed although the agent is not paused yet"
 
-            await sync_to_async(screen_control.grant_control)(control=control)
+            await sync_to_async(controls.grant_control)(control=control)
             async with asyncio.timeout(LIMIT_S):
                 while CLICK not in desktop.heard:
                     await socket.send(CLICK)
                     await asyncio.sleep(0.1)
-            await sync_to_async(screen_control.hand_back_control)(control=control)
+            await sync_to_async(controls.hand_back_control)(control=control)
             assert await closing_code(socket) == 4411
             await asyncio.wait_for(desktop.is_closed.wait(), LIMIT_S)
     control = await sync_to_async(Control.objects.get)()
@@ -182,7 +182,7 @@ async def heard(desktop: ChattyDesktop, ending: bytes) -> None:
 
 async def test_a_second_tab_of_the_same_person_takes_the_control_from_the_first(web_server, relay, vnc_path):
     trajectory, operator, cookie = await make_running(relay.addresses)
-    control = await sync_to_async(screen_control.request_control)(trajectory=trajectory, user=operator)
+    control = await sync_to_async(controls.request_control)(trajectory=trajectory, user=operator)
     async with ChattyDesktop(vnc_path, is_chatty=False):
         with relay.offered(trajectory.pk, lambda: str(vnc_path)):
             first = await open_screen(web_server, trajectory.pk, cookie, f"?control={control.pk}")

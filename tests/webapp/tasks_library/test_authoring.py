@@ -16,7 +16,8 @@ from training.contracts.config import ConfigError, ExperimentConfig, TaskConfig,
 from webapp.accounts.models import AuditEntry, Role
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.experiments.services.experiments import queue_experiment
-from webapp.tasks_library import changes, upload
+from webapp.tasks_library import upload
+from webapp.tasks_library.services import task_sets
 
 pytestmark = pytest.mark.django_db
 
@@ -280,7 +281,7 @@ def test_what_an_archive_unpacks_to_is_bounded_by_what_is_read(client, operator,
 
 
 def test_a_set_has_a_largest_size(client, operator, monkeypatch):
-    monkeypatch.setattr(changes, "MAX_TASKS", 1)
+    monkeypatch.setattr(task_sets, "MAX_TASKS", 1)
     answer = bring(client, "train.parquet", parquet(ROWS))
     assert answer.status_code == 422
     assert not TaskSet.objects.exists()

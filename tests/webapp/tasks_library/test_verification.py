@@ -9,7 +9,8 @@ from webapp.experiments.models import TaskRecord
 from webapp.experiments.services.task_sets import write_tasks
 from webapp.launch.preflight.tasks_and_replay import task_checks
 from webapp.tasks_library.discrimination import discrimination_of
-from webapp.tasks_library.verification import MAX_OPEN, verification_of
+from webapp.tasks_library.queries.verifications import verification_of
+from webapp.tasks_library.services.verifications import MAX_OPEN
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory
 

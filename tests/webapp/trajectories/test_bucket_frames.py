@@ -27,7 +27,7 @@ from webapp.lib.media.bucket_address import read_bucket, read_link_life, read_me
 from webapp.lib.media.bucket_storage import BucketStorage
 from webapp.lib.media.errors import StorageAway, StorageRefused
 from webapp.lib.media.media_files import media_files, write_media
-from webapp.retention import prune
+from webapp.retention.services import pruning
 from webapp.trajectories import frame_views
 from webapp.trajectories.frame_files import in_bucket as bucket_frames
 from webapp.trajectories.frame_files.names import frame_path
@@ -181,7 +181,7 @@ def test_unused_ones_go_and_those_stored_again_lately_stay(team: Team, bucket: P
 
 
 def test_storing_again_renews_in_time_for_retention() -> None:
-    assert bucket_frames.RENEWED_S < prune.UNUSED_S
+    assert bucket_frames.RENEWED_S < pruning.UNUSED_S
     assert bucket_frames.DELETES_WITHIN_S < bucket_frames.NOTE_LASTS_S
 
 

@@ -6,8 +6,8 @@ from testing.factories import make_user
 from tests.workers.env.test_branch_episodes import DOWN, machine, run_all, run_group  # noqa: F401
 from training.contracts.types import Action
 from webapp.attacks.models import Exploit
-from webapp.attacks.runs import attack_fork, check_version
 from webapp.attacks.scripts import Script
+from webapp.attacks.services.scripted_runs import attack_fork, check_version
 from webapp.attacks.standing import Result, standing_of
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries.branches import BranchRefused

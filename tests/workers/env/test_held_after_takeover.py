@@ -11,7 +11,7 @@ from testing.factories import make_trajectory, make_user
 from tests.workers.desktops.x11.test_held_input import LEFT, RIGHT, SHIFT, down, person, wait_for
 from training.contracts.types import Source, Task, TrajectoryStatus
 from webapp.accounts.models import Role
-from webapp.screens import screen_control
+from webapp.screens.services import controls, screens
 from workers.env.takeover.takeovers import Takeovers
 from workers.environments.local import LocalEnvironment
 from workers.environments.registry import EnvironmentRequest
@@ -26,9 +26,9 @@ def test_the_agents_next_turn_begins_with_nothing_pressed(desk_client, keys, but
     try:
         environment.reset()
         row = make_trajectory(status=TrajectoryStatus.RUNNING)
-        screen_control.open_screen(trajectory_id=row.pk, addresses=["unix:/nowhere"])
+        screens.open_screen(trajectory_id=row.pk, addresses=["unix:/nowhere"])
         user = make_user(Role.OPERATOR, team=row.group.team)
-        control = screen_control.request_control(trajectory=row, user=user)
+        control = controls.request_control(trajectory=row, user=user)
         task = Task(task_id="t", instruction="x", screen=(512, 384))
         assignment = SimpleNamespace(row=row, task=task, source=Source.POLICY)
         server = person(environment.desktop, keys, buttons)
@@ -37,7 +37,7 @@ def test_the_agents_next_turn_begins_with_nothing_pressed(desk_client, keys, but
         def has_ended() -> bool:
             server.close()
             control.refresh_from_db()
-            screen_control.hand_back_control(control=control)
+            controls.hand_back_control(control=control)
             return False
 
         takeover = Takeovers(assignment, environment, [], lambda: None).wait(has_ended)

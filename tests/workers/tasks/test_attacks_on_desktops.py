@@ -10,8 +10,13 @@ from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
 from webapp.accounts.models import Role
 from webapp.attacks.models import Exploit
-from webapp.attacks.runs import attack_task, check_version, dismiss_exploit, recorded_successes
 from webapp.attacks.scripts import Script
+from webapp.attacks.services.scripted_runs import (
+    attack_task,
+    check_version,
+    dismiss_exploit,
+    recorded_successes,
+)
 from webapp.attacks.standing import Result, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.experiments.services.task_sets import write_tasks

@@ -11,10 +11,11 @@ from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.scanners.access import get_scan, get_scanner
 from webapp.scanners.agreement import Agreed, with_marks, with_verdicts
-from webapp.scanners.library import Known, known_scanners, save_scanner
 from webapp.scanners.models import Finding, Outcome, Scan
 from webapp.scanners.preview import preview
-from webapp.scanners.scans import cancel_scan, start_scan
+from webapp.scanners.queries.scanners import Known, known_scanners
+from webapp.scanners.services.scanners import save_scanner
+from webapp.scanners.services.scans import cancel_scan, start_scan
 
 router = Router(tags=["scanners"])
 

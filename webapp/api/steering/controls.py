@@ -15,8 +15,10 @@ from webapp.api.errors import Conflict
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.queries.demonstration_desktops import offer_named, offers
 from webapp.lib.request_values import MAX_WHOLE, BadValue
-from webapp.screens import queries, screen_control
-from webapp.screens.views import is_demonstration, own_control
+from webapp.screens.access import get_own_control
+from webapp.screens.queries import screens
+from webapp.screens.queries.screens import is_demonstration
+from webapp.screens.services import controls
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory
@@ -82,10 +84,10 @@ def take_control(request: MemberRequest, pk: int) -> Any:
     """Ask for control; it has to be renewed within 20 s, again and again. 409 names who has it."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        screen_control.request_control(trajectory=trajectory, user=request.user)
-    except screen_control.ControlTaken as error:
+        controls.request_control(trajectory=trajectory, user=request.user)
+    except controls.ControlTaken as error:
         raise Conflict(f"{error}.") from error
-    except screen_control.NotControllable as error:
+    except controls.NotControllable as error:
         raise Conflict(str(error)) from error
     return _state(request, trajectory)
 
@@ -93,16 +95,16 @@ def take_control(request: MemberRequest, pk: int) -> Any:
 @router.post("/controls/{int:pk}/renew", response=ScreenOut, operation_id="renew_control")
 def renew_control(request: MemberRequest, pk: int) -> Any:
     """The person is still there."""
-    control = own_control(request, pk)
-    screen_control.renew_control(control_id=control.pk, user_id=request.user.pk)
+    control = get_own_control(request, pk)
+    controls.renew_control(control_id=control.pk, user_id=request.user.pk)
     return _state(request, control.trajectory)
 
 
 @router.post("/controls/{int:pk}/hand-back", response=ScreenOut, operation_id="hand_back_control")
 def hand_back_control(request: MemberRequest, pk: int) -> Any:
     """Let the agent go on; a demonstration has none and is cancelled."""
-    control = own_control(request, pk)
-    screen_control.hand_back_control(control=control)
+    control = get_own_control(request, pk)
+    controls.hand_back_control(control=control)
     if is_demonstration(control.trajectory):
         end_trajectory(trajectory_id=control.trajectory_id, status=TrajectoryStatus.CANCELLED)
     return _state(request, get_trajectory(request, control.trajectory_id))
@@ -111,8 +113,8 @@ def hand_back_control(request: MemberRequest, pk: int) -> Any:
 @router.post("/controls/{int:pk}/finish", response=ScreenOut, operation_id="finish_control")
 def finish_control(request: MemberRequest, pk: int, body: FinishIn) -> Any:
     """End the trajectory and have it evaluated."""
-    control = own_control(request, pk)
-    if not screen_control.finish_control(control=control, claim=body.claim):
+    control = get_own_control(request, pk)
+    if not controls.finish_control(control=control, claim=body.claim):
         raise Conflict("You do not control this desktop any more.")
     return _state(request, control.trajectory)
 
@@ -132,7 +134,7 @@ def start_demonstration(request: MemberRequest, body: DemonstrationIn) -> Any:
     if offer is None:
         raise BadValue("desktop", "no such kind; see /api/v1/demonstrations/desktops")
     runnable = TaskRecord.objects.of(membership.team).runnable(offer.desktops)
-    control = screen_control.start_demonstration(
+    control = controls.start_demonstration(
         task=get_object_or_404(runnable, pk=body.task),
         team_id=membership.team_id,
         user=request.user,
@@ -142,4 +144,4 @@ def start_demonstration(request: MemberRequest, body: DemonstrationIn) -> Any:
 
 
 def _state(request: MemberRequest, trajectory: Trajectory) -> dict[str, Any]:
-    return {"trajectory_id": trajectory.pk, **queries.screen_state(trajectory, request.user)}
+    return {"trajectory_id": trajectory.pk, **screens.screen_state(trajectory, request.user)}

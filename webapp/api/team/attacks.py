@@ -9,9 +9,9 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.team.tasks import QueuedOut
 from webapp.attacks.access import get_exploit, get_version
-from webapp.attacks.model_attacks import ask_for_attacks
 from webapp.attacks.models import Exploit
-from webapp.attacks.runs import attack_fork, attack_task, check_version, dismiss_exploit
+from webapp.attacks.services.model_attacks import ask_for_attacks
+from webapp.attacks.services.scripted_runs import attack_fork, attack_task, check_version, dismiss_exploit
 from webapp.attacks.standing import Shown, standing_of
 from webapp.trajectories.access import get_trajectory
 

@@ -16,8 +16,8 @@ from webapp.api.errors import Conflict
 from webapp.experiments.access import get_experiment
 from webapp.experiments.models import PRICE_FIELDS
 from webapp.lib.request_values import MAX_WHOLE, BadValue
-from webapp.retention import rules
 from webapp.retention.models import RetentionRule
+from webapp.retention.services import rules
 
 router = Router(tags=["team"])
 MAX_DAYS = 36_500

@@ -9,10 +9,10 @@ from ninja import Field, Router, Schema, Status
 
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
-from webapp.reports import links
 from webapp.reports.access import get_report, get_version
 from webapp.reports.models import ReportLink
-from webapp.reports.views import url_of
+from webapp.reports.services import links
+from webapp.reports.services.links import link_url
 
 router = Router(tags=["reports"])
 
@@ -67,7 +67,7 @@ def _shown(request: HttpRequest, link: ReportLink) -> dict[str, Any]:
     return {
         "id": link.pk,
         "version.number": link.version.number,
-        "url": url_of(request, link),
+        "url": link_url(request, link),
         "expires_at": link.expires_at,
         "revoked_at": link.revoked_at,
         "num_opened": link.num_opened,

@@ -6,8 +6,8 @@ from ninja import Router, Schema, Status
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.samples.delete import delete_samples
-from webapp.samples.seed import seed
+from webapp.samples.services.deletion import delete_samples
+from webapp.samples.services.samples import seed
 
 router = Router(tags=["team"])
 

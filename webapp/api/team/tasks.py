@@ -15,10 +15,10 @@ from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.lib.request_values import MAX_WHOLE, BadValue
-from webapp.tasks_library.changes import Refused, bring_in, save_task
+from webapp.tasks_library.services.task_sets import Refused, import_tasks, save_task
+from webapp.tasks_library.services.verifications import MAX_ROUNDS, queue_verification
 from webapp.tasks_library.task_text import read_task
 from webapp.tasks_library.upload import read_upload
-from webapp.tasks_library.verification import MAX_ROUNDS, verify_now
 
 router = Router(tags=["tasks"])
 MAX_REASONS = 20
@@ -186,7 +186,7 @@ def verify(request: MemberRequest, name: str, pk: int, body: VerifyIn) -> Any:
     found = get_object_or_404(rows, pk=pk)
     if found.status != TaskStatus.SUPPORTED:
         raise Conflict(f"Deskhand's desktops cannot run it: {found.reason}")
-    num = verify_now(task=found, team_id=team.pk, rounds=body.rounds, user=request.user)
+    num = queue_verification(task=found, team_id=team.pk, rounds=body.rounds, user=request.user)
     if not num:
         raise Conflict("Enough runs of this task wait already.")
     return Status(201, {"num_queued": num})
@@ -208,7 +208,7 @@ def upload(
     if not 0 <= heldout <= 1:
         raise BadValue("heldout", "must be from 0 to 1")
     try:
-        brought = bring_in(
+        brought = import_tasks(
             team=team,
             user=request.user,
             set_name=name,

@@ -19,7 +19,7 @@ from django.template.loader import render_to_string
 
 from webapp.lib.media.file_streams import stream, zip_pieces
 from webapp.reports.exports import FORMATS, exported
-from webapp.reports.freeze import picture_path, pictures_of
+from webapp.reports.frozen_content import picture_path, pictures_of
 from webapp.reports.models import ReportVersion
 from webapp.reports.pages import version_context
 from webapp.reports.static_folder.chart_svg import chart_svg

@@ -23,16 +23,16 @@ from django.db import connection
 from django.utils import timezone
 
 from webapp import __version__
-from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.experiments.models import CheckpointRecord
 from webapp.lib.media.media_files import MediaFile, media_files, write_media
 from webapp.lib.newer_database import applied_migrations, require_known
 from webapp.retention.backup.database_copy import NAMES, dump_database, is_empty, load_database
 from webapp.retention.backup.sealed_secrets import seal, unseal
 from webapp.retention.deletion_lock import deletion_held
+from webapp.retention.services.restored_rows import settle_restored_rows
 
 MANIFEST, CHECKPOINTS, SECRETS = "manifest.json", "checkpoints.json", "secrets.sealed"
 MEDIA = "media/"
-RESTORED = "Restored from a backup. Resume goes on from the last checkpoint that is there."
 
 
 class NothingToBackUp(Exception):
@@ -110,19 +110,8 @@ def restore_backup(source: Path, *, passphrase: str = "") -> dict[str, Any]:
         for member in _media_of(archive):
             _restore_media(archive, member)
     call_command("migrate", interactive=False, verbosity=0)
-    manifest["missing_checkpoints"] = _settle()
+    manifest["missing_checkpoints"] = settle_restored_rows()
     return manifest
-
-
-def _settle() -> list[str]:
-    """Nothing starts by itself in a copy; checkpoints whose folders are elsewhere count as deleted."""
-    Experiment.objects.exclude(status__in=FINAL_STATUSES).update(
-        status=ExperimentStatus.PAUSED, message=RESTORED
-    )
-    kept = CheckpointRecord.objects.filter(deleted_at=None)
-    missing = [(pk, path) for pk, path in kept.values_list("pk", "path") if not Path(path).is_dir()]
-    CheckpointRecord.objects.filter(pk__in=[pk for pk, _ in missing]).update(deleted_at=timezone.now())
-    return [path for _, path in missing]
 
 
 def _manifest(archive: tarfile.TarFile, source: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from testing.factories import make_experiment, make_team, make_user
 from webapp.accounts.models import Role
 from webapp.experiments.models import CheckpointRecord, Evaluation, Experiment
 from webapp.experiments.sweep_plan import GREEDY
-from webapp.reports.freeze import solved_text
+from webapp.reports.frozen_content import solved_text
 from webapp.reports.model_card import model_card
 from webapp.sweeps.queries.results import curves_of
 

@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand
 
 from webapp.lib.byte_text import size_text
 from webapp.retention.models import RetentionRule
-from webapp.retention.prune import plan, prune
-from webapp.retention.selection import measure_frames
-from webapp.retention.summary import summaries
+from webapp.retention.queries.usage import summaries
+from webapp.retention.services.frame_sizes import measure_frames
+from webapp.retention.services.pruning import plan, prune
 
 CHUNK = 1000
 

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.accounts.models import Team
-from webapp.samples.delete import delete_samples
-from webapp.samples.seed import seed
+from webapp.samples.services.deletion import delete_samples
+from webapp.samples.services.samples import seed
 
 
 class Command(BaseCommand):

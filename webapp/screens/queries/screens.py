@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
-from training.contracts.types import Source, TrajectoryStatus
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import TaskRecord
 from webapp.screens.models import ACTIVE_CONTROLS, Control
@@ -116,3 +116,8 @@ def demonstrable_tasks(
     if split:
         rows = rows.filter(split=split)
     return rows.with_words(words).order_by("task_set__name", "family", "task_id")
+
+
+def is_demonstration(trajectory: Any) -> bool:
+    """True when a person acts from the first turn on: there is no agent to hand back to."""
+    return trajectory.purpose == Purpose.DEMONSTRATION and trajectory.group.source == Source.HUMAN

@@ -22,8 +22,9 @@ from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, row_id
 from webapp.rewards_lab.slices import rows_of
 from webapp.scanners.definition_schemas import check_allowed
-from webapp.scanners.library import Known, row_of
 from webapp.scanners.models import Finding, Outcome, Scan, Scanner, ScanStatus
+from webapp.scanners.queries.scanners import Known
+from webapp.scanners.services.scanners import ensure_row
 from webapp.trajectories.models import Trajectory
 
 MAX_OPEN = 10
@@ -57,7 +58,7 @@ def start_scan(*, team: Team, user: User, known: Known, slice_key: str, is_live:
     if open_ones.count() >= MAX_OPEN:
         raise BadValue("slice", f"{MAX_OPEN} scans of your team are open; cancel one of them")
     with transaction.atomic():
-        scanner = row_of(team, known)
+        scanner = ensure_row(team, known)
         if open_ones.filter(scanner=scanner, slice=slice_key).exists():
             raise BadValue("slice", f"{scanner} is reading it already")
         scan = Scan.objects.create(
@@ -135,7 +136,7 @@ def record_findings(
     scan.beat(**values)
 
 
-def pass_ended(*, scan: Scan, left: int) -> None:
+def end_pass(*, scan: Scan, left: int) -> None:
     """Everything that was there is read, or `left` are not since no more was agreed to."""
     if left:
         message = f"{left} more are not read: {scan.max_read} were agreed to. Start another scan for them."

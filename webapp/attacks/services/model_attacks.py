@@ -16,7 +16,7 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.attacks.model_attacker import MAX_TOKENS, messages_of, read_scripts
 from webapp.attacks.models import OPEN, ModelAttack, ModelAttackStatus
-from webapp.attacks.runs import queue_attackers
+from webapp.attacks.services.scripted_runs import queue_attackers
 from webapp.experiments.models import TaskRecord
 from webapp.lib.chat.chat_model import ChatModel, chat_problems
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said

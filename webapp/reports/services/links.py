@@ -10,12 +10,15 @@ from django.core.cache import cache
 from django.core.signing import BadSignature, Signer
 from django.db import transaction
 from django.db.models import F
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import row_id
 from webapp.reports.models import ReportLink, ReportVersion
+from webapp.reports.services import links
 
 SIGNER = Signer(salt="reports.link", sep="~")
 DAYS = (1, 7, 30, 90)
@@ -96,3 +99,10 @@ def _count(key: str, limit: int) -> None:
         return
     if number > limit:
         raise TooManyRequests
+
+
+def link_url(request: HttpRequest, link: ReportLink) -> str:
+    """ "" once it shows nothing."""
+    if link.revoked_at or link.expires_at <= timezone.now():
+        return ""
+    return request.build_absolute_uri(reverse("public-report", args=[links.token_of(link)]))

@@ -17,7 +17,7 @@ from django.utils import timezone
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import AuditAction
-from webapp.accounts.services.audit_log import log_action, log_viewing
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import TaskRecord
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
@@ -52,34 +52,6 @@ class NotControllable(Exception):
     """Raised when a trajectory has no desktop that a person could control; the message says why."""
 
 
-# --- screens -----------------------------------------------------------------------------------------
-
-
-@transaction.atomic
-def open_screen(*, trajectory_id: int, addresses: list[str]) -> None:
-    """The desktop of a trajectory can be watched from now on."""
-    Screen.objects.update_or_create(trajectory_id=trajectory_id, defaults={"addresses": addresses})
-    publish(stream_of(trajectory_id), "screen.opened", {"trajectory": trajectory_id})
-
-
-@transaction.atomic
-def close_screen(*, trajectory_id: int) -> None:
-    """The desktop goes to another trajectory; its control ends."""
-    Screen.objects.filter(trajectory_id=trajectory_id).delete()
-    for control in Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS):
-        _move(control, ControlStatus.ENDED)
-    publish(stream_of(trajectory_id), "screen.closed", {"trajectory": trajectory_id})
-
-
-def log_watching(user: User, trajectory_id: int) -> None:
-    """Note in the audit log who looks at this screen."""
-    team = Trajectory.objects.values_list("team_id", flat=True).get(pk=trajectory_id)
-    log_viewing(person=user, team=team, kind="trajectory", object_id=trajectory_id, how="screen")
-
-
-# --- control -----------------------------------------------------------------------------------------
-
-
 def request_control(*, trajectory: Trajectory, user: User) -> Control:
     """Ask for control; the env worker grants it when the agent's turn is over.
 
@@ -109,7 +81,7 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
 @transaction.atomic
 def grant_control(*, control: Control) -> bool:
     """The agent is paused; False when the request is over. The trajectory leaves its group here."""
-    if not _move(control, ControlStatus.HELD, held_at=timezone.now()):
+    if not move_control(control, ControlStatus.HELD, held_at=timezone.now()):
         return False
     take_out_of_group(trajectory_id=control.trajectory_id)
     return True
@@ -136,13 +108,13 @@ def renew_control(*, control_id: int, user_id: int) -> bool:
 @transaction.atomic
 def hand_back_control(*, control: Control) -> bool:
     """Let the agent go on; False when control was over before."""
-    return _move(control, ControlStatus.HANDED_BACK)
+    return move_control(control, ControlStatus.HANDED_BACK)
 
 
 @transaction.atomic
 def finish_control(*, control: Control, claim: Literal["success", "failure"]) -> bool:
     """End the trajectory and have it evaluated; False when control was over before."""
-    return _move(control, ControlStatus.FINISHED, claim=claim)
+    return move_control(control, ControlStatus.FINISHED, claim=claim)
 
 
 def expire_controls(*, trajectory_id: int) -> None:
@@ -152,7 +124,7 @@ def expire_controls(*, trajectory_id: int) -> None:
     )
     for control in stale:
         with transaction.atomic():
-            _move(control, ControlStatus.EXPIRED)
+            move_control(control, ControlStatus.EXPIRED)
 
 
 def mark_drained(*, control_id: int, connection: str) -> None:
@@ -160,7 +132,7 @@ def mark_drained(*, control_id: int, connection: str) -> None:
     Control.objects.filter(pk=control_id, connection=connection).update(is_drained=True)
 
 
-def _move(control: Control, to: ControlStatus, **values: Any) -> bool:
+def move_control(control: Control, to: ControlStatus, **values: Any) -> bool:
     """Change the status if it may change; one of two who try wins."""
     sources = sources_of(to, CONTROL_TRANSITIONS)
     if to not in ACTIVE_CONTROLS:
@@ -195,9 +167,6 @@ def _announce(control: Control) -> None:
         "connection": control.connection,
     }
     publish(stream_of(control.trajectory_id), "control.updated", payload)
-
-
-# --- what people do ----------------------------------------------------------------------------------
 
 
 def record_gestures(*, control_id: int, gestures: Iterable[Gesture]) -> None:

@@ -12,7 +12,8 @@ from django.utils import timezone
 from webapp.lib.media.errors import StorageAway, StorageRefused
 from webapp.retention.deletion_lock import deletion_allowed
 from webapp.retention.models import RetentionRule
-from webapp.retention.selection import Batch, batches, is_shown_by_others, measure_frames, prunable
+from webapp.retention.queries.prunable import Batch, batches, is_shown_by_others, prunable
+from webapp.retention.services.frame_sizes import measure_frames
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import delete_unused_frames
 

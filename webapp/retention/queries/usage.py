@@ -15,7 +15,7 @@ from django.db.models import Count, Sum
 from webapp.accounts.models import Team
 from webapp.experiments.models import CheckpointRecord
 from webapp.retention.models import RetentionRule
-from webapp.retention.selection import Batch
+from webapp.retention.queries.prunable import Batch
 from webapp.trajectories.models import Frame
 
 

@@ -1,22 +1,13 @@
-"""What oracle and do-nothing runs say of a task, and asking for more of them."""
+"""What oracle and do-nothing runs say of a task."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import User
-from django.db import transaction
-
-from training.contracts.types import FINAL_STATUSES, Purpose, Source
-from webapp.accounts.models import AuditAction
-from webapp.accounts.services.audit_log import log_action
+from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.task_verification import queue_checks
 
-MAX_ROUNDS = 20
-MAX_OPEN = 2 * MAX_ROUNDS
-"""Verification runs of a task that may wait or run at a time."""
 NEWEST = 50
 """Runs of each kind that are looked at."""
 KINDS = ((Source.ORACLE, "Oracle", 1.0), (Source.SCRIPTED, "Doing nothing", 0.0))
@@ -66,14 +57,3 @@ def verification_of(task: TaskRecord, team_id: int) -> Verification:
             num_errored = sum(row.status == "errored" for row in rows)
             found.append(Runs(title, wanted, rows[0], len(scores), scores.count(wanted), num_errored))
     return Verification(found, len(newest) - len(ended))
-
-
-@transaction.atomic
-def verify_now(*, task: TaskRecord, team_id: int, rounds: int, user: User) -> int:
-    """Queue oracle and do-nothing runs; how many. None while enough of them wait or run."""
-    running = Trajectory.objects.filter(team_id=team_id, task=task, purpose=Purpose.VERIFICATION)
-    if running.exclude(status__in=FINAL_STATUSES).count() >= MAX_OPEN:
-        return 0
-    num = sum(group.size for group in queue_checks(task, team_id, None, rounds))
-    log_action(AuditAction.LAUNCHED, person=user, team=team_id, kind="task", object_id=task.pk, runs=num)
-    return num

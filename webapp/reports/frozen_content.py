@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
-
-from django.contrib.auth.models import User
-from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
-from django.db import transaction
 
 from webapp.accounts.models import Team
 from webapp.analysis.evaluations.success_pairs import task_outcomes
-from webapp.analysis.evaluations.task_matrix import (
-    Kind,
-    TaskMatrix,
-    at_limit,
-    columns_of,
-    mark,
-)
+from webapp.analysis.evaluations.task_matrix import Kind, TaskMatrix, at_limit, columns_of, mark
 from webapp.analysis.series.chart_panels import PANELS, Panel
 from webapp.analysis.series.metric_series import evaluation_points, series_of
 from webapp.experiment_pages.comparison import MAX_COMPARED, differences
 from webapp.experiment_pages.experiment_table import list_rows
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 from webapp.experiments.queries.evaluations import all_evaluations
-from webapp.lib.request_values import BadValue, check_text
-from webapp.reports.models import Report, ReportVersion
+from webapp.lib.request_values import BadValue
+from webapp.reports.models import ReportVersion
 from webapp.trajectories.frame_files.names import SHA256
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.turn_display import action_caption
 from webapp.ui.templatetags.deskhand import interval, percent
 
@@ -40,8 +28,7 @@ MAX_POINTS = 300
 MAX_ROWS = 500
 MAX_TRAJECTORIES = 6
 MAX_TURNS = 60
-MAX_TITLE, MAX_TEXT, MAX_TURN_TEXT = 160, 60_000, 1500
-MAX_VERSIONS = 200
+MAX_TURN_TEXT = 1500
 
 
 @dataclass(frozen=True)
@@ -54,31 +41,6 @@ class Choices:
     with_tasks: bool = False
     with_config: bool = False
     trajectories: list[int] = field(default_factory=list)
-
-
-@transaction.atomic
-def write_version(
-    *, team: Team, user: User, title: str, text: str, choices: Choices, report: Report | None = None
-) -> ReportVersion:
-    """Freeze a new version, of a new report without `report`. Raises BadValue naming the field."""
-    title = _checked(title, "title", MAX_TITLE).strip()
-    if not title:
-        raise BadValue("title", "a report needs a title")
-    text = _checked(text, "text", MAX_TEXT)
-    content = frozen(team, choices)
-    if report is None:
-        report = Report.objects.create(team=team, title=title)
-    report = Report.objects.select_for_update().get(pk=report.pk)
-    number = report.versions.count() + 1
-    if number > MAX_VERSIONS:
-        raise BadValue("title", f"this report has {MAX_VERSIONS} versions; start another one")
-    Report.objects.filter(pk=report.pk).update(title=title)
-    version = ReportVersion.objects.create(
-        report=report, number=number, title=title, text=text, owner=user,
-        choices=asdict(choices), content=content,
-    )  # fmt: skip
-    _copy_pictures(version)
-    return version
 
 
 def frozen(team: Team, choices: Choices) -> dict[str, Any]:
@@ -109,24 +71,6 @@ def picture_path(version: ReportVersion, sha256: str) -> str:
     if not SHA256.match(sha256):
         raise ValueError(f"not a sha256: {sha256!r}")
     return f"reports/{version.pk}/{sha256}.jpg"
-
-
-def _copy_pictures(version: ReportVersion) -> None:
-    """The originals may go with their trajectories; one that is gone already is left out."""
-    for sha256 in pictures_of(version.content):
-        name = picture_path(version, sha256)
-        try:
-            body = read_frame(sha256, "jpg")
-        except FileNotFoundError:
-            continue
-        default_storage.save(name, ContentFile(body))
-
-
-def _checked(text: str, field_name: str, limit: int) -> str:
-    check_text(text, field_name)
-    if len(text) > limit:
-        raise BadValue(field_name, f"at most {limit} characters, this has {len(text)}")
-    return text
 
 
 def _experiments(team: Team, ids: list[int]) -> list[Experiment]:

@@ -44,7 +44,7 @@ class Brought:
     """Why, of each task that could not be read."""
 
 
-def set_named(name: str, team: Team) -> TaskSet | None:
+def get_set(name: str, team: Team) -> TaskSet | None:
     """The team's own set; None when there is none of that name yet. Raises BadValue for a name in use."""
     if not NAME.fullmatch(name):
         raise BadValue("task_set", "use a-z, 0-9 and -, at most 60 of them")
@@ -81,7 +81,7 @@ def save_task(
 
 
 @transaction.atomic
-def bring_in(
+def import_tasks(
     *, team: Team, user: User, set_name: str, origin: str, loaded: LoadedTasks, leaves_out: bool = False
 ) -> Brought:
     """Write all tasks of an upload into a set of the team as one revision. Raises BadValue and Refused.
@@ -117,7 +117,7 @@ def _problem_of(task: Task) -> str:
 
 def _lock(name: str, team: Team, user: User, origin: str) -> TaskSet:
     """The set, made when it is new, and no one else's until the transaction ends."""
-    found = set_named(name, team)
+    found = get_set(name, team)
     if found is None:
         try:
             with transaction.atomic():

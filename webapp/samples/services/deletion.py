@@ -14,8 +14,8 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import Experiment, TaskSet
 from webapp.live.event_publishing import publish
-from webapp.retention.selection import is_shown_by_others
-from webapp.samples.seed import TASK_SET
+from webapp.retention.queries.prunable import is_shown_by_others
+from webapp.samples.services.samples import TASK_SET
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import delete_unused_frames
 

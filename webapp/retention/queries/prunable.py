@@ -18,7 +18,6 @@ from webapp.experiments.models import FINAL_STATUSES
 from webapp.replay.models import USABLE_VERDICTS, Verdict
 from webapp.retention.models import RetentionRule
 from webapp.trajectories.models import Frame, SnapshotStatus, Trajectory, TurnRecord
-from webapp.trajectories.services.frames import frame_bytes
 
 BATCH = 20
 """Trajectories that go together: one short transaction."""
@@ -85,15 +84,6 @@ def used_bytes(rule: RetentionRule) -> int:
         shown = TurnRecord.objects.filter(trajectory__experiment_id=rule.experiment_id)
         frames = frames.filter(sha256__in=shown.values("frame"))
     return frames.aggregate(total=Sum("num_bytes"))["total"] or 0
-
-
-def measure_frames(limit: int) -> int:
-    """Fill in the sizes of new frames; returns of how many."""
-    new = list(Frame.objects.filter(num_bytes=None)[:limit])
-    for frame in new:
-        frame.num_bytes = frame_bytes(frame.sha256)
-    Frame.objects.bulk_update(new, ["num_bytes"])
-    return len(new)
 
 
 def is_shown_by_others(sha256: str, gone: Container[int]) -> bool:

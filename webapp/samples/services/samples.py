@@ -31,12 +31,12 @@ from webapp.experiments.models import (
 from webapp.experiments.services.task_sets import import_task_set
 from webapp.live.event_publishing import publish
 from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.samples.failed_run import fail_at_step
-from webapp.samples.stories import branch_of, take_over_of
+from webapp.samples.services.failed_run import fail_at_step
+from webapp.samples.services.stories import branch_of, take_over_of
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import store_frame
 
-RECORDING = Path(__file__).with_name("recording.zip")
+RECORDING = Path(__file__).parents[1] / "recording.zip"
 TASK_SET = "sample"
 NUM_INBOX = 8
 FINISHED = "Sample: First desk"
