@@ -4,13 +4,14 @@ Starts private installations (real Redis, workers, desktops), launches the prese
 steps and reads what the product recorded. Also measures the blind policy (no screenshots) on the families
 that need the pixels; with --from-scratch only the SFT stage of the from-scratch preset.
 
-Solved means: full score, and ended by the agent. Bar, in every seed, after 60 steps and after 120, over >= 60
-held-out tasks, greedy and three draws each: greedy <= 55 % and sampled >= 15 % before, solved 60 points more
-greedily and 35 sampled after, >= 80 % greedily, two families >= 30 points greedily; over both last
-evaluations at most 10 % of the trajectories truncated and 2 % of the turns unparsable; entropy over the last
-five steps <= 0.1 nats. On two cores also: launch to the end of the 60 steps <= 600 s where 2e7 turns of a
-Python loop take 2.5 s (`loop_s` is recorded). From scratch: SFT reaches 25-60 % within 30 minutes. --resume
-goes on where an interrupted benchmark stopped.
+Solved means: full score, and ended by the agent. A seed is one run of the longest number of steps, evaluated
+after each of `--steps`: the preset's rate is constant, so a shorter run is the beginning of a longer one.
+Bar, in every seed, after 60 steps and after 120, over >= 60 held-out tasks, greedy and three draws each:
+greedy <= 55 % and sampled >= 15 % before, solved 60 points more greedily and 35 sampled after, >= 80 %
+greedily, two families >= 30 points greedily; over both last evaluations at most 10 % of the trajectories
+truncated and 2 % of the turns unparsable; entropy over the last five steps <= 0.1 nats. On two cores also:
+launch to the end of the 60 steps <= 600 s where 2e7 turns of a Python loop take 2.5 s (`loop_s` is recorded).
+From scratch: SFT reaches 25-60 % within 30 minutes. --resume goes on where an interrupted benchmark stopped.
 
     python -m benchmarks.training.first_desk [--seeds 0 1 2] [--steps 60 120] [--side-by-side 1]
     [--from-scratch] [--skip-blind] [--resume]
@@ -19,6 +20,7 @@ goes on where an interrupted benchmark stopped.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -48,10 +50,10 @@ POLL_S = 10.0
 """Between two looks at the experiment."""
 CURVES = (
     *("rollout/success", "rollout/solved", "rollout/parse_error_rate", "rollout/truncation_rate"),
-    *("loss/entropy", "optimiser/grad_norm"),
+    *("loss/entropy", "optimiser/grad_norm", "time/step_s"),
 )
 HEADER = (
-    *("seed", "steps", "status", "launch to end of GRPO (or of SFT), s", "solved greedily before", "after"),
+    *("seed", "steps", "launch to end of GRPO (or of SFT), s", "solved greedily before", "after"),
     *("sampled before", "after", "truncated", "unparsable", "entropy", "bar"),
 )
 
@@ -64,14 +66,13 @@ def main() -> int:
     def work(key: dict[str, Any], num_cores: int) -> dict[str, Any]:
         if key["seed"] == "blind":
             return runs.once(key, measure_blind)
-        return runs.once(key, partial(measure, key["seed"], key["steps"], options, num_cores))
+        return runs.once(key, partial(measure, key["seed"], options, num_cores))
 
-    steps = [1] if options.from_scratch else options.steps
-    keys = [{"seed": seed, "steps": count} for count in sorted(steps, reverse=True) for seed in options.seeds]
+    keys: list[dict[str, Any]] = [{"seed": seed} for seed in options.seeds]
     needs_blind = not options.from_scratch
-    keys += [{"seed": "blind", "steps": 1}] if needs_blind and not options.skip_blind else []
+    keys += [{"seed": "blind"}] if needs_blind and not options.skip_blind else []
     rows = side_by_side(keys, work, options.side_by_side)
-    print_table(HEADER, [row_of(row) for row in rows if row["seed"] != "blind"])
+    print_table(HEADER, [row_of(row["seed"], look) for row in rows for look in row.get("looks", ())])
     is_whole = not needs_blind or (not options.skip_blind and set(options.steps) >= set(STEPS))
     return runs.finish(passed=is_whole and all(row["passed"] for row in rows))
 
@@ -79,7 +80,9 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    arguments.add_argument("--steps", type=int, nargs="+", default=list(STEPS), help="a run each, per seed")
+    arguments.add_argument(
+        "--steps", type=int, nargs="+", default=list(STEPS), help="after which each seed is judged"
+    )
     arguments.add_argument("--side-by-side", type=int, default=1, help="runs at once, on shares of the cores")
     arguments.add_argument("--from-scratch", action="store_true")
     arguments.add_argument("--limit-s", type=float, default=4 * LAUNCH_LIMIT_S, help="of one run")
@@ -88,10 +91,11 @@ def parse() -> argparse.Namespace:
     return arguments.parse_args()
 
 
-def measure(seed: int, steps: int, options: argparse.Namespace, num_cores: int) -> dict[str, Any]:
+def measure(seed: int, options: argparse.Namespace, num_cores: int) -> dict[str, Any]:
     """One experiment of the preset with this seed; a failure is a status, not an exception."""
+    steps = [1] if options.from_scratch else sorted(options.steps)
     values: dict[str, object] = {"optimiser.seed": seed, "evaluation.samples_per_task": DRAWS}
-    values |= {"algorithm.num_steps": steps}
+    values |= {"algorithm.num_steps": steps[-1], "evaluation.every": math.gcd(*steps)}
     if options.from_scratch:
         values |= {"evaluation.after": False}  # what GRPO makes of it is measured without this flag
     preset = "first-desk-from-scratch" if options.from_scratch else "first-desk"
@@ -99,8 +103,17 @@ def measure(seed: int, steps: int, options: argparse.Namespace, num_cores: int) 
     try:
         described = run(limit_s, num_cores, "--preset", preset, *settings(values))
     except (InstanceFailed, subprocess.SubprocessError) as error:
-        return {"status": "failed", "message": str(error)[-2000:], "num_cores": num_cores} | EMPTY
-    return judge(described, options.from_scratch, num_cores)
+        return {"status": "failed", "message": str(error)[-2000:], "looks": [], "passed": False}
+    looks = [judge(described, count, options.from_scratch, num_cores) for count in steps]
+    return {
+        "status": described["status"],
+        "message": described["message"],
+        "num_cores": num_cores,
+        "alarms": [alarm["name"] for alarm in described["alarms"]],
+        "curves": {name: described["metrics"][name] for name in CURVES},
+        "looks": looks,
+        "passed": all(look["passed"] for look in looks),
+    }
 
 
 def run(limit_s: float, num_cores: int, *arguments: str) -> dict[str, Any]:
@@ -112,33 +125,40 @@ def run(limit_s: float, num_cores: int, *arguments: str) -> dict[str, Any]:
 
 
 EVALUATIONS = ("before", "after", "greedy_before", "greedy_after")
-EMPTY: dict[str, Any] = {
-    "passed": False,
-    "missed": ["it failed"],
-    **dict.fromkeys(EVALUATIONS),
-} | dict.fromkeys(("to_end_of_grpo_s", "sft_s", "truncated_at_end", "unparsable_at_end", "entropy_at_end"))
-"""Of a run that failed."""
 
 
-def judge(described: dict[str, Any], from_scratch: bool, num_cores: int) -> dict[str, Any]:
-    """The figures of one run and what of the bar it misses."""
+def judge(described: dict[str, Any], steps: int, from_scratch: bool, num_cores: int) -> dict[str, Any]:
+    """The figures of one run after so many steps, and what of the bar they miss."""
     stages = {stage["name"]: stage for stage in described["stages"]}
+    started = stages["grpo"]["started_at"]
     row: dict[str, Any] = {
-        "status": described["status"],
-        "message": described["message"],
-        "step": described["step"],
+        "step": steps,
         "num_cores": num_cores,
-        "to_end_of_grpo_s": seconds(described["created_at"], stages["grpo"]["ended_at"]),
+        "to_end_of_grpo_s": seconds(described["created_at"], started) if started else None,
         "sft_s": seconds(described["created_at"], stages["sft"]["ended_at"]) if "sft" in stages else None,
-        "alarms": [alarm["name"] for alarm in described["alarms"]],
-        "curves": {name: described["metrics"][name] for name in CURVES},
+        "curves": {name: until(described["metrics"][name], steps) for name in CURVES},
     }
-    for name in ("before", "after"):
-        row[name] = evaluation(described, name)
-        row[f"greedy_{name}"] = evaluation(described, name, greedy=True)
+    if row["to_end_of_grpo_s"] is not None:  # without the evaluations in between
+        row["to_end_of_grpo_s"] += sum(value for _, value in row["curves"].pop("time/step_s"))
+    for name, at in (("before", 0), ("after", steps)):
+        row[name] = evaluation_at(described, at, greedy=False)
+        row[f"greedy_{name}"] = evaluation_at(described, at, greedy=True)
     row |= at_the_end(row)
     row["missed"] = missed_from_scratch(row) if from_scratch else missed(row)
+    del row["curves"]
     return row | {"passed": not row["missed"]}
+
+
+def until(curve: list[tuple[int, float]], steps: int) -> list[tuple[int, float]]:
+    """The part of a series up to and with a step."""
+    return [(step, value) for step, value in curve if step <= steps]
+
+
+def evaluation_at(described: dict[str, Any], step: int, *, greedy: bool) -> dict[str, Any] | None:
+    """What was found after so many steps; None when nothing was evaluated then."""
+    found = [item for item in described["evaluations"] if item["step"] == step]
+    names = [item["name"] for item in found]
+    return evaluation({"evaluations": found}, names[-1], greedy=greedy) if names else None
 
 
 def at_the_end(row: dict[str, Any]) -> dict[str, float | None]:
@@ -235,8 +255,8 @@ def measure_blind() -> dict[str, Any]:
     }
 
 
-def row_of(row: dict[str, Any]) -> tuple[object, ...]:
-    """One table row."""
+def row_of(seed: int, row: dict[str, Any]) -> tuple[object, ...]:
+    """One table row: a seed after so many steps."""
 
     def percent(value: dict[str, Any] | None) -> str:
         if value is None:
@@ -248,7 +268,7 @@ def row_of(row: dict[str, Any]) -> tuple[object, ...]:
         return "-" if row[name] is None else format(row[name], form)
 
     return (
-        *(row["seed"], row["steps"], row["status"]),
+        *(seed, row["step"]),
         row["to_end_of_grpo_s"] if row["sft_s"] is None else row["sft_s"],
         *(percent(row[name]) for name in ("greedy_before", "greedy_after", "before", "after")),
         figure("truncated_at_end", ".1%"),
