@@ -37,9 +37,10 @@ Replay made no difference that these runs could show: too few groups failed as a
 
 ![Rollouts and held-out success of the seven arms](images/ablation.svg)"""
 VOID_TURNS = """By OSWorld's rule a state counts however the agent ended; here the agent has to end it. \
-The other tables of this page use OSWorld's rule. With `mask` three of five seeds end above 2 % of unparsable \
-turns, so it does not ship. The arms with an ended score are equal within their intervals: reasons chose \
-`no_credit`. The run that once fell apart never did so again, so `keep` was not shown to be unsafe."""
+The other tables of this page use OSWorld's rule. With `mask` three of five seeds end above 2 % of \
+unparsable turns, so it does not ship. The arms with an ended score are equal within their intervals: \
+reasons chose `no_credit`. The run that once fell apart never did so again, so `keep` was not shown to be \
+unsafe."""
 TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."
 WHOLE_STEPS = """The real trainer, policy server and SGLang, with recorded screens and a sync a step. \
 On one shared GPU sampling ahead gains nothing: both sides compute at once and slow each other down."""
