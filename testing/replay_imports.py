@@ -8,8 +8,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from webapp.accounts.models import Team
 from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskSet
-from webapp.replay.imports.jobs import approve_import, request_import
 from webapp.replay.models import ReplayEntry, ReplayImport
+from webapp.replay.services.imports import approve_import, request_import
 
 
 class ImportRefused(ValueError):

@@ -11,7 +11,7 @@ from django.http.cookie import parse_cookie
 
 from webapp.accounts.services.tokens import find_token
 from webapp.lib.database_pool import give_back_connection
-from webapp.replay.imports.jobs import MAX_UPLOAD_BYTES
+from webapp.replay.services.imports import MAX_UPLOAD_BYTES
 from webapp.worker_door.joined_hosts.views import MAX_BODY_BYTES, known_host
 
 FORM_BYTES = 1 << 20

@@ -21,9 +21,9 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from training.rollouts.task_order import TaskOrder
     from webapp.accounts.models import Membership
     from webapp.experiments.models import TaskRecord
-    from webapp.replay.bulk_labels import label_many
-    from webapp.replay.inbox_admission import offer_to_inbox
     from webapp.replay.models import ReplayEntry
+    from webapp.replay.services.bulk_labels import label_many
+    from webapp.replay.services.inbox import offer_to_inbox
     from webapp.trajectories.models import Trajectory
     from webapp.trajectories.services.groups import GroupSpec, create_group
 

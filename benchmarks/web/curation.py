@@ -129,8 +129,8 @@ def fill(number: int, num_entries: int) -> None:
     from testing.factories import make_group, make_task, make_trajectory, make_turn
     from testing.first_desk_screens import MENU, menu_screen
     from webapp.accounts.models import Team
-    from webapp.replay.inbox_admission import offer_to_inbox
     from webapp.replay.models import ReplayEntry
+    from webapp.replay.services.inbox import offer_to_inbox
     from webapp.trajectories.models import Trajectory
     from webapp.trajectories.services.frames import store_frame
 

@@ -11,8 +11,8 @@ from testing.factories import make_experiment, make_group, make_task, make_task_
 from testing.first_desk_screens import MENU, menu_screen
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
-from webapp.replay.curation.clusters import compare_waiting
 from webapp.replay.models import ReplayEntry, Verdict
+from webapp.replay.services.clusters import compare_waiting
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import store_frame
 

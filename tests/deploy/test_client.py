@@ -30,8 +30,8 @@ from webapp.accounts.services.tokens import create_token
 from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.services.statuses import change_status
-from webapp.replay.imports.jobs import MAX_OPEN
 from webapp.replay.models import ReplayEntry, ReplayImport
+from webapp.replay.services.imports import MAX_OPEN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -30,7 +30,7 @@ from webapp.experiments.queries.reward_presets import with_saved_terms
 from webapp.experiments.services import experiment_notes, experiments
 from webapp.launch.preflight.run_preflight import run_preflight
 from webapp.lib.tags import with_tag
-from webapp.replay import experiment_deletion
+from webapp.replay.services import experiment_deletion
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000

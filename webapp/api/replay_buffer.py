@@ -11,8 +11,8 @@ from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.api.replay_schemas import EntryPage, EntryRow, LabelIn
 from webapp.replay.access import get_entry
-from webapp.replay.labels import LabelConflict, NothingToUndo, label_entry, undo_last
 from webapp.replay.models import ReplayEntry, Verdict
+from webapp.replay.services.labels import LabelConflict, NothingToUndo, label_entry, undo_last
 
 router = Router(tags=["replay"])
 

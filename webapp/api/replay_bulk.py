@@ -11,12 +11,12 @@ from webapp.accounts.models import Role
 from webapp.api.binary import binary_answer
 from webapp.api.errors import Conflict
 from webapp.lib.request_values import MAX_WHOLE
-from webapp.replay import queries
-from webapp.replay.bulk_labels import label_many
 from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
 from webapp.replay.filters import ALL, EntryFilter
-from webapp.replay.labels import LabelConflict, NothingToUndo, to_settle, undo_latest
 from webapp.replay.models import Verdict
+from webapp.replay.queries import entries
+from webapp.replay.services.bulk_labels import label_many
+from webapp.replay.services.labels import LabelConflict, NothingToUndo, to_settle, undo_latest
 
 router = Router(tags=["replay"])
 
@@ -97,14 +97,14 @@ class ExportQuery(Chosen, FilterSchema):
 @router.get("/stats", response=list[CoverageRow], operation_id="show_replay_stats")
 def show_replay_stats(request: MemberRequest) -> Any:
     """Entries by family and verdict."""
-    return queries.coverage(member(request).team_id)
+    return entries.coverage(member(request).team_id)
 
 
 @router.post("/bulk", response=BulkOut, operation_id="label_many")
 def bulk(request: MemberRequest, body: BulkIn) -> Any:
     """One verdict for all entries of a filter, by default the inbox; one undo takes it back."""
     team = member(request, Role.ANNOTATOR).team
-    rows = body.entry_filter(Verdict.INBOX.value).apply(queries.entry_rows(team.pk))
+    rows = body.entry_filter(Verdict.INBOX.value).apply(entries.entry_rows(team.pk))
     if (number := rows.count()) != body.expected:
         raise Conflict(f"expected: the filter holds {number} entries by now, not {body.expected}.")
     left_out = rows.filter(pk__in=to_settle()).count()

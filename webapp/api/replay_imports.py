@@ -10,14 +10,14 @@ from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.replay.access import get_import
-from webapp.replay.imports.jobs import (
+from webapp.replay.imports.run import run_small_import
+from webapp.replay.models import ReplayImport
+from webapp.replay.services.imports import (
     approve_import,
     request_import,
     task_set_of,
     upload_of,
 )
-from webapp.replay.imports.run import run_small_import
-from webapp.replay.models import ReplayImport
 
 router = Router(tags=["replay"])
 

@@ -12,6 +12,7 @@ from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentIn
 from webapp.api.experiments import config_of
 from webapp.experiments.sweep_plan import SearchSettings, SweepPlan
+from webapp.sweeps.access import get_sweep
 from webapp.sweeps.queries.summary import summary_of
 from webapp.sweeps.search_space import parse_axes
 from webapp.sweeps.services.sweeps import (
@@ -20,7 +21,6 @@ from webapp.sweeps.services.sweeps import (
     pause_sweep,
     resume_sweep,
 )
-from webapp.sweeps.views import get_sweep
 
 router = Router(tags=["sweeps"])
 

@@ -14,9 +14,9 @@ class ReplayConfig(AppConfig):
         from webapp.accounts.models import Team
         from webapp.dispatcher import upkeep, work_kinds
         from webapp.live.stream_access import register_owned
-        from webapp.replay.curation.clusters import compare_waiting
-        from webapp.replay.imports.jobs import forget_old_imports
         from webapp.replay.models import ReplayImport
+        from webapp.replay.services.clusters import compare_waiting
+        from webapp.replay.services.imports import forget_old_imports
 
         register_owned("inbox", Team)
         register_owned("import", ReplayImport)

@@ -11,7 +11,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import ticked_experiments
 from webapp.experiments.models import Experiment
-from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
+from webapp.replay.services.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 
 MAX_SHOWN = 20
 

@@ -13,12 +13,12 @@ from training.contracts.types import Action
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.media.file_streams import stream
-from webapp.replay import queries
 from webapp.replay.atif.archive import archive_pieces
 from webapp.replay.filters import EntryFilter
-from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.parquet_export import table_pieces
+from webapp.replay.queries import entries as entry_queries
+from webapp.replay.services.labels import LABEL_COLUMNS
 from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
 from webapp.trajectories.models import TurnRecord
 
@@ -46,7 +46,7 @@ class ChosenEntries:
 
 def chosen_for_export(team_id: int, chosen: EntryFilter, *, only_usable: bool) -> ChosenEntries:
     """Entries of the filter; `only_usable`: accepted and gold ones, whatever verdict it names."""
-    rows = queries.entry_rows(team_id)
+    rows = entry_queries.entry_rows(team_id)
     if only_usable:
         rows = chosen.apply_but_verdict(rows).filter(verdict__in=USABLE_VERDICTS)
     else:

@@ -15,8 +15,8 @@ from training.contracts.context_fingerprint import differences
 from training.contracts.types import Source
 from webapp.experiments.models import Experiment
 from webapp.experiments.queries.weight_lineage import WeightLineage
-from webapp.replay.injections import policy_age
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord
+from webapp.replay.services.injections import policy_age
 from webapp.trajectories.models import Trajectory
 
 MAX_SHOWN = 5

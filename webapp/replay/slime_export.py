@@ -20,7 +20,7 @@ from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.imports.messages import read_action
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
-from webapp.replay.turns.process_labels import bad_turns
+from webapp.replay.services.process_labels import bad_turns
 from webapp.replay.turns.turn_edits import TurnEdit, as_trained
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit

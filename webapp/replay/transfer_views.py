@@ -12,9 +12,9 @@ from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
 from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
 from webapp.replay.filters import EntryFilter
-from webapp.replay.imports.jobs import request_import, task_set_of, upload_of
 from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.replay.services.imports import request_import, task_set_of, upload_of
 from webapp.replay.slime_export import ImageForm
 
 NUM_IMPORTS = 8

@@ -18,14 +18,15 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, SavedView
 from webapp.accounts.queries.saved_views import view_menu
 from webapp.lib.request_values import json_body, whole_number, whole_numbers
-from webapp.replay import queries
 from webapp.replay.access import get_entry
-from webapp.replay.bulk_labels import MAX_BULK, BulkLabel, label_many
 from webapp.replay.curation.effect import effects_of
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.fit_for_experiments import fits_of
-from webapp.replay.inbox_admission import stream_of
-from webapp.replay.labels import (
+from webapp.replay.models import Verdict
+from webapp.replay.queries import entries as entry_queries
+from webapp.replay.services.bulk_labels import MAX_BULK, BulkLabel, label_many
+from webapp.replay.services.inbox import stream_of
+from webapp.replay.services.labels import (
     LabelConflict,
     NothingToUndo,
     label_entry,
@@ -33,7 +34,6 @@ from webapp.replay.labels import (
     undo_last,
     undo_latest,
 )
-from webapp.replay.models import Verdict
 
 MAX_WANTED = 8
 """Entries that one request may ask for."""
@@ -55,16 +55,16 @@ def inbox(request: MemberRequest) -> HttpResponse:
     membership = member(request)
     team_id = membership.team_id
     chosen = EntryFilter.from_query(request.GET)
-    found = queries.counts_and_cursor(team_id, chosen)
+    found = entry_queries.counts_and_cursor(team_id, chosen)
     counts = found.by_verdict
-    queue = queries.queue_after(team_id, chosen, None, queries.QUEUE_SIZE)
+    queue = entry_queries.queue_after(team_id, chosen, None, entry_queries.QUEUE_SIZE)
     wanted = whole_number(request.GET.get("entry", "") or "0", "entry")
     if wanted and wanted not in {entry.pk for entry in queue}:
-        queue = [*queries.entry_rows(team_id).filter(pk=wanted), *queue]
+        queue = [*entry_queries.entry_rows(team_id).filter(pk=wanted), *queue]
     start = next((i for i, entry in enumerate(queue) if entry.pk == wanted), 0)
-    first = [entry.pk for entry in queue[start : start + 1 + queries.PREFETCH]]
+    first = [entry.pk for entry in queue[start : start + 1 + entry_queries.PREFETCH]]
     ctx = {
-        **queries.filter_fields(team_id, chosen),
+        **entry_queries.filter_fields(team_id, chosen),
         "nav": "replay",
         "stream": stream_of(team_id),
         "cursor": found.cursor,
@@ -78,11 +78,11 @@ def inbox(request: MemberRequest) -> HttpResponse:
         "may_label": may_label(membership),
         "views": view_menu(request, SavedView.Page.REPLAY, {}),
         "curation": {
-            "entries": queries.player_entries(team_id, first, queue),
+            "entries": entry_queries.player_entries(team_id, first, queue),
             "start": start,
             "mayLabel": may_label(membership),
             "counts": counts,
-            "hasMore": len(queue) >= queries.QUEUE_SIZE,
+            "hasMore": len(queue) >= entry_queries.QUEUE_SIZE,
         },
     }
     return render(request, "replay/inbox.html", ctx)
@@ -106,10 +106,10 @@ def _upcoming(
     request: MemberRequest, membership: Membership, wanted: list[int], before: int | None
 ) -> dict[str, Any]:
     """The entries and queue rows that the browser lacks."""
-    found: dict[str, Any] = {"entries": queries.player_entries(membership.team_id, wanted)}
+    found: dict[str, Any] = {"entries": entry_queries.player_entries(membership.team_id, wanted)}
     if before is not None:
         chosen = EntryFilter.from_query(request.GET)
-        queue = queries.queue_after(membership.team_id, chosen, before, queries.QUEUE_SIZE)
+        queue = entry_queries.queue_after(membership.team_id, chosen, before, entry_queries.QUEUE_SIZE)
         ctx = {"queue": queue}
         found["rows"] = render_to_string("replay/parts/queue_rows.html", ctx, request) if queue else ""
     return found
@@ -137,7 +137,7 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
         if not is_json:
             messages.error(request, str(conflict))
             return redirect("replay-detail", pk)
-        return _problem(409, str(conflict), entry=queries.label_json(conflict.entry))
+        return _problem(409, str(conflict), entry=entry_queries.label_json(conflict.entry))
     except ValueError as error:
         if not is_json:
             messages.error(request, str(error))
@@ -146,7 +146,9 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
     if not is_json:
         return redirect("replay-detail", pk)
     answer = _upcoming(request, request.membership, *lacking)
-    return JsonResponse({"entry": queries.label_json(entry), "event": event.pk if event else None, **answer})
+    return JsonResponse(
+        {"entry": entry_queries.label_json(entry), "event": event.pk if event else None, **answer}
+    )
 
 
 @require_POST
@@ -178,10 +180,10 @@ def latest_undo(request: MemberRequest) -> HttpResponse:
         return _back(request)
     shown = [event.entry_id for event in events[:1]]
     need = shown if body.get("whole") else []
-    labels = [queries.label_json(event.entry) for event in events[:200]]
+    labels = [entry_queries.label_json(event.entry) for event in events[:200]]
     upcoming = _upcoming(request, membership, need, None)
     if need:
-        rows = queries.entry_rows(membership.team_id).filter(pk__in=shown)
+        rows = entry_queries.entry_rows(membership.team_id).filter(pk__in=shown)
         upcoming["row"] = render_to_string("replay/parts/queue_rows.html", {"queue": rows}, request)
     return JsonResponse({"labels": labels, "number": len(events), **upcoming})
 
@@ -191,7 +193,7 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
     """One verdict for all entries in the filter of the URL; `expected` is the number that was shown."""
     membership = member(request, Role.ANNOTATOR)
     chosen = EntryFilter.from_query(request.GET)
-    rows = chosen.apply(queries.entry_rows(membership.team_id))
+    rows = chosen.apply(entry_queries.entry_rows(membership.team_id))
     verdict = request.POST.get("verdict", "")
     expected, number = request.POST.get("expected", ""), rows.count()
     if expected != str(number):
@@ -223,7 +225,7 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
     membership = request.membership
     turns = list(entry.trajectory.turns.order_by("index"))
     fits = fits_of(entry)
-    checks = queries.checks_of(entry, fits[0] if fits else None)
+    checks = entry_queries.checks_of(entry, fits[0] if fits else None)
     ctx = {
         "nav": "replay",
         "entry": entry,
@@ -231,13 +233,13 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "turns": turns,
         "checks": checks,
         "fits": fits,
-        "history": queries.history_of(entry),
-        "uses": queries.uses_of(entry),
+        "history": entry_queries.history_of(entry),
+        "uses": entry_queries.uses_of(entry),
         "effects": effects_of(entry) if entry.num_uses else [],
         "verdict_keys": VERDICT_KEYS,
         "may_label": may_label(membership),
-        "player": queries.entry_json(entry, turns, checks),
-        "trimmed_to": queries.trimmed_to(entry, turns) if entry.has_bad_turns else None,
+        "player": entry_queries.entry_json(entry, turns, checks),
+        "trimmed_to": entry_queries.trimmed_to(entry, turns) if entry.has_bad_turns else None,
     }
     return render(request, "replay/detail.html", ctx)
 
@@ -246,7 +248,7 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
 def buffer_stats(request: MemberRequest) -> HttpResponse:
     """Family x verdict."""
     team_id = member(request).team_id
-    ctx = {"nav": "replay", "coverage": queries.coverage(team_id), "verdicts": Verdict.labels}
+    ctx = {"nav": "replay", "coverage": entry_queries.coverage(team_id), "verdicts": Verdict.labels}
     return render(request, "replay/stats.html", ctx)
 
 

@@ -3,8 +3,9 @@
 from django.urls import path, re_path
 
 from webapp.reports import live_exports, public_views, views
+from webapp.reports.by_domain import osworld_results
 from webapp.reports.by_domain import views as by_domain
-from webapp.reports.static_folder import views as static_folder
+from webapp.reports.static_folder import downloads as static_folder
 
 PICTURE = r"(?P<sha256>[0-9a-f]{64})\.jpg$"
 EXPORT = r"(?P<key>(?:chart|table)-\d{1,3})\.(?P<kind>csv|tex)$"
@@ -14,7 +15,7 @@ TOKEN = r"^r/(?P<token>[A-Za-z0-9._~-]{1,120})/"
 urlpatterns = [
     path("exports/<slug:kind>/", live_exports.export_shown, name="export-shown"),
     path("experiments/domains/", by_domain.success_by_domain, name="success-by-domain"),
-    path("evaluations/<int:pk>/osworld/", by_domain.osworld_results, name="osworld-results"),
+    path("evaluations/<int:pk>/osworld/", osworld_results.osworld_results, name="osworld-results"),
     path("reports/", views.report_list, name="report-list"),
     path("reports/new/", views.new_report, name="report-new"),
     path("reports/<int:pk>/", views.report_detail, name="report-detail"),

@@ -14,7 +14,7 @@ from django.db.models import Count
 
 from webapp.replay.models import ProcessLabel, Verdict
 from webapp.replay.reviews.agreement import cohens_kappa, kappa_interval
-from webapp.replay.turns.process_labels import bad_turns
+from webapp.replay.services.process_labels import bad_turns
 from webapp.scanners.models import Finding, Outcome
 
 PROBLEM, FINE = "problem", "fine"

@@ -10,20 +10,16 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from webapp.accounts.access import MemberRequest, owned_row
+from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.ledger import costs_of, prices_of, total_of
 from webapp.experiments.models import SWEEP_TRANSITIONS, ArmStatus, Experiment, Sweep, SweepStatus
 from webapp.live.event_publishing import last_seq
+from webapp.sweeps.access import get_sweep
 from webapp.sweeps.chart_data import sweep_charts
 from webapp.sweeps.queries.results import best_of, ended_of, results_of
 from webapp.sweeps.services.sweeps import cancel_sweep, pause_sweep, resume_sweep
-
-
-def get_sweep(request: MemberRequest, pk: int, role: Role = Role.VIEWER) -> Sweep:
-    """The sweep with its team and owner loaded; 404 for strangers, 403 below `role`."""
-    return owned_row(request, Sweep, pk, role, "owner")
 
 
 @require_safe

@@ -28,7 +28,7 @@ from webapp.fleet.models import DesktopPhase
 from webapp.fleet.services import desktops
 from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, any_host, caller, env_host
 from webapp.lib.statements.single_rows import marks
-from webapp.replay import inbox_admission
+from webapp.replay.services import inbox
 from webapp.screens.models import ACTIVE_CONTROLS
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
@@ -195,7 +195,7 @@ def finish(
     if row.status == status and (
         row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
     ):
-        inbox_admission.offer_to_inbox(trajectory=row)
+        inbox.offer_to_inbox(trajectory=row)
 
 
 def _as_its_config_says(

@@ -11,9 +11,9 @@ from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import store
 from testing.factories import make_replay_entry, make_trajectory, make_turn, make_user
 from webapp.accounts.models import Role
-from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.replay.labels import label_entry
 from webapp.replay.models import LabelEvent, ReplayEntry
+from webapp.replay.services.inbox import offer_to_inbox
+from webapp.replay.services.labels import label_entry
 
 
 def make_entries(people: People, number: int) -> list[ReplayEntry]:

@@ -14,8 +14,8 @@ from testing.factories import (
     make_user,
 )
 from webapp.accounts.models import Role
-from webapp.replay.curation.clusters import compare_waiting
 from webapp.replay.models import BufferSnapshot, ProcessLabel, ReplayEntry
+from webapp.replay.services.clusters import compare_waiting
 
 SIZES = pytest.mark.parametrize("width", [1280, 390])
 

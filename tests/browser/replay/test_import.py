@@ -12,8 +12,8 @@ from tests.webapp.replay.test_transfer import line
 from webapp.accounts.models import Role
 from webapp.dispatcher.child_work import Children
 from webapp.replay.imports import run
-from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.replay.models import ReplayEntry, ReplayImport
+from webapp.replay.services.inbox import offer_to_inbox
 from webapp.replay.slime_export import export_line
 
 

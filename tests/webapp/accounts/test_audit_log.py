@@ -22,8 +22,8 @@ from webapp.accounts.services.tokens import create_token
 from webapp.experiments.services.experiments import request_cancel
 from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.models import DesktopPhase
-from webapp.replay.bulk_labels import label_many
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.bulk_labels import label_many
 from webapp.screens.models import Screen
 from webapp.screens.services.controls import hand_back_control, request_control
 from webapp.sweeps.search_space import parse_axes

@@ -17,7 +17,7 @@ from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.long_work import LongWork
 from webapp.notifications.models import Delivery, NotificationRule
-from webapp.replay.imports.jobs import approve_import
+from webapp.replay.services.imports import approve_import
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KILLED = "The process was killed by SIGKILL."

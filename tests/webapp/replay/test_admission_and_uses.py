@@ -15,12 +15,12 @@ from testing.factories import (
 )
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse, SkipReason
 from webapp.experiments.models import Experiment
-from webapp.replay.curation.clusters import compare_waiting
-from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.replay.injections import offers, record_skips, record_uses
-from webapp.replay.labels import follow_edit, label_entry
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord, ReplayUseRecord
-from webapp.replay.turns.split import split_entry
+from webapp.replay.services.clusters import compare_waiting
+from webapp.replay.services.inbox import offer_to_inbox
+from webapp.replay.services.injections import offers, record_skips, record_uses
+from webapp.replay.services.labels import follow_edit, label_entry
+from webapp.replay.services.parts import split_entry
 from webapp.trajectories.models import TurnRecord
 
 pytestmark = pytest.mark.django_db

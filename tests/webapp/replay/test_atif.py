@@ -19,8 +19,8 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.atif.archive import archive_pieces
 from webapp.replay.atif.read import line_of_document
 from webapp.replay.atif.write import document_of
-from webapp.replay.imports.jobs import approve_import, request_import
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.imports import approve_import, request_import
 from webapp.replay.slime_export import export_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(

@@ -12,10 +12,11 @@ from testing.factories import (
     make_turn,
 )
 from testing.first_desk_screens import menu_screen
-from webapp.replay.curation.clusters import compare_waiting, surplus_of
+from webapp.replay.curation.clusters import surplus_of
 from webapp.replay.curation.likeness import alike, difference_hash, differences, differing_bits
-from webapp.replay.labels import undo_latest
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.clusters import compare_waiting
+from webapp.replay.services.labels import undo_latest
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.frames import read_frame, store_frame
 

@@ -15,8 +15,8 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskSet, TaskStatus
 from webapp.replay.demonstration_sources.convert import convert
 from webapp.replay.demonstration_sources.mapping import SHIPPED, MappingError, read_mapping
-from webapp.replay.imports.jobs import approve_import, request_import
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.imports import approve_import, request_import
 
 SIZE = (1000, 500)
 

@@ -19,8 +19,8 @@ from webapp.accounts.models import Role
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint, Sweep
 from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.services.workers import beat_worker
-from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services.frames import read_frame
 

@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from testing.factories import make_replay_entry, make_team, make_user
 from webapp.replay.exports import ENTRIES_AT_ONCE, chosen_entries, chosen_for_export
 from webapp.replay.filters import EntryFilter
-from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.labels import label_entry
 
 pytestmark = pytest.mark.django_db
 

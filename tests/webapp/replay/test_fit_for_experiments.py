@@ -15,7 +15,7 @@ from training.contracts.context_fingerprint import PART_WORDS, write_fingerprint
 from training.contracts.trainer_reports import ReplaySkip, SkipReason
 from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.replay.fit_for_experiments import experiments_of, fit_of, fits_of
-from webapp.replay.injections import record_skips
+from webapp.replay.services.injections import record_skips
 
 pytestmark = pytest.mark.django_db
 

@@ -21,9 +21,10 @@ from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord
 from webapp.lib.long_work import MAX_LOST, SILENT
-from webapp.replay.imports import file_rows, jobs
-from webapp.replay.inbox_admission import offer_to_inbox
+from webapp.replay.imports import file_rows
 from webapp.replay.models import ImportStatus, ReplayEntry, ReplayImport
+from webapp.replay.services import imports
+from webapp.replay.services.inbox import offer_to_inbox
 from webapp.replay.slime_export import export_line
 from webapp.trajectories.models import Frame
 
@@ -56,7 +57,7 @@ def checked(task: TaskRecord, lines: list[str]) -> ReplayImport:
 
 
 def start(job: ReplayImport) -> None:
-    assert jobs.approve_import(job=job, user=job.owner)
+    assert imports.approve_import(job=job, user=job.owner)
 
 
 def entries(job: ReplayImport) -> int:
@@ -92,7 +93,7 @@ def test_ones_own_export_holds_nothing_new(task: TaskRecord) -> None:
         lines=[export_line(own)], team=own.team, task_set=own.trajectory.task.task_set, user=user
     )
     assert (job.status, job.message) == ("finished", "Everything in it that can be read is here already.")
-    assert not jobs.approve_import(job=job, user=user)
+    assert not imports.approve_import(job=job, user=user)
 
 
 def test_a_file_without_a_good_line_fails(task: TaskRecord) -> None:
@@ -212,8 +213,8 @@ def test_the_dispatcher_starts_a_process_for_the_next_one(
 
 def test_a_checked_import_that_no_one_wants_is_cancelled(task: TaskRecord) -> None:
     job = checked(task, lines_of(task, 1))
-    assert list(jobs.forget_old_imports()) == []
+    assert list(imports.forget_old_imports()) == []
     ReplayImport.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(days=8))
-    list(jobs.forget_old_imports())
+    list(imports.forget_old_imports())
     job.refresh_from_db()
     assert (job.status, job.path) == ("cancelled", "")

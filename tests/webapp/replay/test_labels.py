@@ -8,15 +8,15 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from testing.factories import make_replay_entry, make_team, make_user
-from webapp.replay.bulk_labels import BulkLabel, label_many
-from webapp.replay.labels import (
+from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
+from webapp.replay.services.bulk_labels import BulkLabel, label_many
+from webapp.replay.services.labels import (
     LabelConflict,
     NothingToUndo,
     label_entry,
     undo_last,
     undo_latest,
 )
-from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
 pytestmark = pytest.mark.django_db
 

@@ -25,11 +25,11 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.statements.json_keys import text_of
 from webapp.replay.exports import ChosenEntries, chosen_entries
-from webapp.replay.imports.jobs import approve_import, request_import
-from webapp.replay.imports.known_tasks import demonstrations_of
-from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import ReplayEntry
 from webapp.replay.parquet_export import SCHEMA, table_pieces
+from webapp.replay.services.demonstrated_tasks import demonstrations_of
+from webapp.replay.services.imports import approve_import, request_import
+from webapp.replay.services.labels import LABEL_COLUMNS
 from webapp.replay.slime_export import export_line, export_record
 
 pytestmark = pytest.mark.django_db

@@ -12,16 +12,16 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel
 from webapp.replay.reviews.agreement import agreement_of, cohens_kappa, disagreements
-from webapp.replay.reviews.guides import guide_of, save_guide
-from webapp.replay.reviews.rounds import (
+from webapp.replay.services.guides import guide_of, save_guide
+from webapp.replay.services.review_rounds import (
     AlreadyLabelled,
-    decide,
+    decide_item,
     last_label,
     next_label,
     note_opened,
     start_round,
-    submit,
-    take_back,
+    submit_label,
+    take_back_label,
 )
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +46,7 @@ def begin(team, people, *, num_entries=2, num_checks=0, num_labels=2):
 
 
 def say(item, person, verdict, note=""):
-    return submit(label=item.labels.get(person=person), verdict=verdict, note=note)
+    return submit_label(label=item.labels.get(person=person), verdict=verdict, note=note)
 
 
 def page(user, path):
@@ -79,7 +79,7 @@ def test_no_page_shows_a_label_before_all_are_in(team, people):
         assert "badge-tone-bad" not in text
     assert page(people[1], f"/replay/reviews/{review.pk}/").context["agreement"].pairs == []
     with pytest.raises(BadValue, match="not in yet"):
-        decide(item=item, user=people[0], verdict="gold")
+        decide_item(item=item, user=people[0], verdict="gold")
 
     say(item, people[1], "accepted")
     text = page(people[1], f"/replay/reviews/{review.pk}/").content.decode()
@@ -94,7 +94,7 @@ def test_a_disagreement_waits_until_a_person_settles_it(team, people):
     say(item, people[1], "rejected")
     assert [one.pk for one in disagreements(review)] == [item.pk]
     assert ReplayEntry.objects.get().verdict == "inbox"
-    decide(item=item, user=people[2], verdict="accepted")
+    decide_item(item=item, user=people[2], verdict="accepted")
     entry.refresh_from_db()
     assert (entry.verdict, entry.labelled_by) == ("accepted", people[2])
     assert disagreements(review) == []
@@ -163,7 +163,7 @@ def test_speed_is_the_median_and_pauses_do_not_count(team, people):
         first = next_label(review, people[0]).opened_at
         note_opened(label)
         assert next_label(review, people[0]).opened_at == first, "seen first, not last"
-        submit(label=label, verdict="gold")
+        submit_label(label=label, verdict="gold")
         now = timezone.now()
         ReviewLabel.objects.filter(pk=label.pk).update(
             opened_at=now - timedelta(seconds=seconds), done_at=now
@@ -243,10 +243,10 @@ def test_a_label_can_be_taken_back_until_the_round_is_settled(team, people):
     other = review.items.exclude(pk=item.pk).get()
     for person in people[:2]:
         say(other, person, "gold")
-    decide(item=item, user=people[2], verdict="gold")
+    decide_item(item=item, user=people[2], verdict="gold")
     assert last_label(review, people[1]) is None
     with pytest.raises(AlreadyLabelled, match="settled"):
-        take_back(label=item.labels.get(person=people[1]))
+        take_back_label(label=item.labels.get(person=people[1]))
 
 
 def test_who_settles_ones_own_conflict_is_named(team, people):
@@ -260,8 +260,8 @@ def test_who_settles_ones_own_conflict_is_named(team, people):
     assert page(people[0], at).content.decode().count("data-party") == 2
     assert "data-party" not in page(people[2], at).content.decode()
     party, neutral = review.items.order_by("id")
-    decide(item=party, user=people[0], verdict="gold")
-    decide(item=neutral, user=people[2], verdict="gold")
+    decide_item(item=party, user=people[0], verdict="gold")
+    decide_item(item=neutral, user=people[2], verdict="gold")
     rows = re.findall(r"<tr data-settled.*?</tr>", page(people[2], at).content.decode(), re.S)
     assert ["labelled it, too" in row for row in rows] == [False, True]
 

@@ -6,8 +6,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from testing.factories import make_replay_entry, make_task_set
-from webapp.replay.imports import jobs, run
+from webapp.replay.imports import run
 from webapp.replay.models import ReplayEntry, ReplayImport
+from webapp.replay.services import imports
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,7 +47,7 @@ def test_what_an_upload_lacks_is_named(web, body, task_set, said):
 
 
 def test_open_imports_of_a_team_are_few(web, monkeypatch):
-    monkeypatch.setattr(jobs, "MAX_OPEN", 1)
+    monkeypatch.setattr(imports, "MAX_OPEN", 1)
     monkeypatch.setattr(run, "AT_ONCE_BYTES", 0)
     make_task_set("x")
 

@@ -15,8 +15,8 @@ from testing.factories import (
 )
 from training.contracts.types import Action
 from webapp.replay.models import LabelEvent, ProcessLabel
+from webapp.replay.services.process_labels import bad_turns, export_lines, rate_turn
 from webapp.replay.slime_export import export_record
-from webapp.replay.turns.process_labels import bad_turns, export_lines, rate_turn
 from webapp.replay.turns.turn_edits import TurnEdit, as_trained, edit_words
 from webapp.trajectories.row_to_types import trajectory_of
 

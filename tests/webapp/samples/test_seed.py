@@ -12,8 +12,8 @@ from webapp.experiments.log_files import log_files, log_folder
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskSet
 from webapp.experiments.queries.queue import waiting_experiments
 from webapp.experiments.services.experiments import resume_experiment
-from webapp.replay.injections import offers
 from webapp.replay.models import ReplayEntry
+from webapp.replay.services.injections import offers
 from webapp.samples.services.deletion import delete_samples
 from webapp.samples.services.samples import TASK_SET, seed
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord

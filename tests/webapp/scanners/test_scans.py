@@ -25,7 +25,7 @@ from webapp.replay.curation.rules import Rules, admit
 from webapp.replay.curation.sorting import Surroundings
 from webapp.replay.models import ProcessLabel, ReplayEntry, Verdict
 from webapp.replay.reviews.agreement import cohens_kappa, kappa_interval
-from webapp.replay.turns.process_labels import mark_first_wrong, rate_turn
+from webapp.replay.services.process_labels import mark_first_wrong, rate_turn
 from webapp.scanners.agreement import with_marks, with_verdicts
 from webapp.scanners.models import Finding, Scan
 from webapp.scanners.queries.scanners import get_known, known_scanners

@@ -20,7 +20,7 @@ from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
-from webapp.replay.inbox_admission import offer_to_inbox
+from webapp.replay.services.inbox import offer_to_inbox
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.queries import branches as branch_queries
 from webapp.trajectories.queries import snapshots as snapshot_queries

@@ -17,7 +17,7 @@ from webapp.known_senders import FORM_BYTES, body_limit
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler
 from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.lib.supervisor.process_specs import ProcessTable
-from webapp.replay.imports.jobs import MAX_UPLOAD_BYTES
+from webapp.replay.services.imports import MAX_UPLOAD_BYTES
 from webapp.worker_door.joined_hosts.contract import version
 from webapp.worker_door.joined_hosts.views import MAX_BODY_BYTES
 

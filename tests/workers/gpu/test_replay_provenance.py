@@ -18,7 +18,7 @@ from training.contracts.types import Source
 from training.render.demonstrations import as_demonstration
 from training.rollouts.replay_admission import ReplayAdmission
 from webapp.experiments.models import Attempt
-from webapp.replay.turns.process_labels import rate_turn
+from webapp.replay.services.process_labels import rate_turn
 from webapp.worker_door.trainer_requests.contract import TrainerCall
 from webapp.worker_door.trainer_requests.rollouts import get_replay
 

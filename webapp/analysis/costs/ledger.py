@@ -203,3 +203,7 @@ def usage_of(experiment: Experiment, cost: Cost) -> Usage:
         gpus=fmean(utilisations) if utilisations else None,
         desktops=min(1.0, cost.desktop_hours / available) if available else None,
     )
+
+
+MAX_PRICE = 1e6
+MAX_CURRENCY = 8

@@ -10,21 +10,21 @@ from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.replay_bulk import Chosen
 from webapp.lib.request_values import MAX_WHOLE
+from webapp.replay.access import get_item, get_label, get_review
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import LabelGuide, ReviewRound, Verdict
 from webapp.replay.reviews.agreement import agreement_of, disagreements
-from webapp.replay.reviews.guides import save_guide
-from webapp.replay.reviews.rounds import (
+from webapp.replay.services.guides import save_guide
+from webapp.replay.services.review_rounds import (
     AlreadyLabelled,
-    decide,
+    decide_item,
     last_label,
     next_label,
     note_opened,
     start_round,
-    submit,
-    take_back,
+    submit_label,
+    take_back_label,
 )
-from webapp.replay.reviews.views import get_item, get_label, get_review
 
 router = Router(tags=["replay"])
 
@@ -191,7 +191,7 @@ def give(request: MemberRequest, pk: int, body: SubmitIn) -> Any:
     """Give the caller's own label; `undo` takes it back until the round is settled."""
     review = get_review(request, pk, Role.ANNOTATOR)
     try:
-        submit(label=get_label(review, request.user, body.label), verdict=body.verdict, note=body.note)
+        submit_label(label=get_label(review, request.user, body.label), verdict=body.verdict, note=body.note)
     except AlreadyLabelled as problem:
         raise Conflict(str(problem)) from problem
     return review
@@ -205,7 +205,7 @@ def undo(request: MemberRequest, pk: int) -> Any:
     if label is None:
         raise Conflict("There is no label of yours to take back, or the review is settled.")
     try:
-        take_back(label=label)
+        take_back_label(label=label)
     except AlreadyLabelled as problem:
         raise Conflict(str(problem)) from problem
     return show_next(request, pk)
@@ -215,7 +215,7 @@ def undo(request: MemberRequest, pk: int) -> Any:
 def settle(request: MemberRequest, pk: int, body: SettleIn) -> Any:
     """Settle a disagreement."""
     review = get_review(request, pk, Role.ANNOTATOR)
-    decide(item=get_item(review, body.item), user=request.user, verdict=body.verdict)
+    decide_item(item=get_item(review, body.item), user=request.user, verdict=body.verdict)
     return _detail(review)
 
 

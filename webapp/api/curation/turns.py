@@ -11,11 +11,17 @@ from webapp.accounts.models import Role
 from webapp.api.binary import binary_answer
 from webapp.api.replay_schemas import EntryRow
 from webapp.replay.access import get_entry
-from webapp.replay.labels import label_entry
-from webapp.replay.turns.process_labels import bad_turns, mark_first_wrong, rate_turn
-from webapp.replay.turns.split import split_entry
+from webapp.replay.services.labels import label_entry
+from webapp.replay.services.parts import split_entry
+from webapp.replay.services.process_labels import (
+    MAX_TURN,
+    bad_turns,
+    export_ratings,
+    import_ratings,
+    mark_first_wrong,
+    rate_turn,
+)
 from webapp.replay.turns.turn_edits import TurnEdit
-from webapp.replay.turns.views import MAX_TURN, export_response, store_upload
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory
 
@@ -133,11 +139,11 @@ def split(request: MemberRequest, pk: int, body: SplitIn) -> Any:
 )
 def export(request: MemberRequest) -> HttpResponseBase:
     """Every rating of the team's turns, one JSON line for each label of a trajectory."""
-    return export_response(member(request).team, request.user)
+    return export_ratings(member(request).team, request.user)
 
 
 @router.post("/replay/process-labels", response=StoredOut, operation_id="import_process_labels")
 def import_labels(request: MemberRequest, file: File[UploadedFile], origin: Form[str]) -> Any:
     """Store ratings from such lines, all or none; `origin` names what made them."""
     team = member(request, Role.ANNOTATOR).team
-    return {"stored": store_upload(file, team=team, user=request.user, origin=origin)}
+    return {"stored": import_ratings(file, team=team, user=request.user, origin=origin)}

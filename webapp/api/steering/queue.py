@@ -17,7 +17,7 @@ from webapp.experiments.services import experiments
 from webapp.experiments.services.bulk_cancels import cancel_all, former_of, take_back
 from webapp.experiments.services.experiment_notes import add_tag, archive
 from webapp.lib.request_values import MAX_WHOLE, BadValue
-from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment
+from webapp.replay.services.experiment_deletion import DeletionRefused, delete_experiment
 
 router = Router(tags=["queue"])
 MAX_LISTED = 200

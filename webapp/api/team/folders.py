@@ -5,8 +5,8 @@ from ninja import Router
 
 from webapp.accounts.access import MemberRequest
 from webapp.api.binary import binary_answer
-from webapp.reports.by_domain.views import osworld_results
-from webapp.reports.static_folder import views
+from webapp.reports.by_domain.osworld_results import osworld_results
+from webapp.reports.static_folder import downloads
 
 router = Router(tags=["trajectories"])
 ZIP = binary_answer("application/zip")
@@ -15,19 +15,19 @@ ZIP = binary_answer("application/zip")
 @router.get("/trajectories/{int:pk}/folder", operation_id="export_trajectory_folder", **ZIP)
 def export_trajectory_folder(request: MemberRequest, pk: int) -> HttpResponseBase:
     """Its screens and turns as a page with its pictures, in a .zip."""
-    return views.trajectory_folder(request, pk)
+    return downloads.trajectory_folder(request, pk)
 
 
 @router.get("/groups/{int:pk}/folder", operation_id="export_group_folder", **ZIP)
 def export_group_folder(request: MemberRequest, pk: int) -> HttpResponseBase:
     """A group and a page for each of its members, in a .zip."""
-    return views.group_folder(request, pk)
+    return downloads.group_folder(request, pk)
 
 
 @router.get("/reports/{int:pk}/versions/{int:number}/folder", operation_id="export_report_folder", **ZIP)
 def export_report_folder(request: MemberRequest, pk: int, number: int) -> HttpResponseBase:
     """A version with its charts drawn, and its tables and charts as CSV and LaTeX, in a .zip."""
-    return views.report_folder(request, pk, number)
+    return downloads.report_folder(request, pk, number)
 
 
 @router.get("/evaluations/{int:pk}/osworld", operation_id="export_osworld_results", **ZIP)

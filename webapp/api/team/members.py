@@ -9,8 +9,7 @@ from webapp.accounts.access import MemberRequest, member, owned_row, team_member
 from webapp.accounts.forms import MemberForm
 from webapp.accounts.models import Role
 from webapp.accounts.services import members
-from webapp.analysis.costs.ledger import prices_of
-from webapp.analysis.costs.views import MAX_CURRENCY, MAX_PRICE
+from webapp.analysis.costs.ledger import MAX_CURRENCY, MAX_PRICE, prices_of
 from webapp.analysis.services.prices import set_prices
 from webapp.api.errors import Conflict
 from webapp.experiments.access import get_experiment

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Role, Team
+from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
+from webapp.replay.access import get_policy
 from webapp.replay.curation.dry_run import dry_run
 from webapp.replay.curation.rules import Rules
-from webapp.replay.curation.snapshots import pins_of, save_policy, snapshots_of, take_snapshot
-from webapp.replay.models import AdmissionPolicy
+from webapp.replay.services.snapshots import pins_of, save_policy, snapshots_of, take_snapshot
 
 WHOLE = ("max_per_task", "max_per_cluster", "max_age")
 DECIMAL = ("min_ratio", "min_reward")
@@ -64,14 +64,6 @@ def read_rules(values: QueryDict) -> Rules:
         if text := values.get(name, "").strip():
             found[name] = decimal_number(text, name)
     return Rules.read(found)
-
-
-def get_policy(team: Team, pk: str) -> AdmissionPolicy:
-    """The team's; 404 for any other."""
-    found = AdmissionPolicy.objects.filter(team=team, pk=whole_number(pk, "policy")).first()
-    if found is None:
-        raise Http404("No such policy, or it belongs to a team that you are not in.")
-    return found
 
 
 @require_POST

@@ -15,11 +15,11 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.lib.query_string import changed_query
 from webapp.lib.request_values import whole_number
-from webapp.replay import queries
 from webapp.replay.curation.clusters import MAX_KEEP, clusters_of, keep_best
 from webapp.replay.curation.sorting import Facts, Surroundings, ordered_ids
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.models import ReplayEntry
+from webapp.replay.queries import entries
 
 PAGE_SIZE = 40
 DEFAULT_KEEP = 3
@@ -35,10 +35,10 @@ def entry_list(request: MemberRequest) -> HttpResponse:
     around = Surroundings(team_id)
     ids = ordered_ids(team_id, chosen, around)
     shown = ids[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]
-    found = {entry.pk: entry for entry in queries.entry_rows(team_id).filter(pk__in=shown)}
+    found = {entry.pk: entry for entry in entries.entry_rows(team_id).filter(pk__in=shown)}
     alike = _sizes(team_id, [entry.cluster for entry in found.values()])
     ctx = {
-        **queries.filter_fields(team_id, chosen),
+        **entries.filter_fields(team_id, chosen),
         **_pages(request.GET, page, has_more=len(ids) > (page + 1) * PAGE_SIZE),
         "nav": "replay",
         "rows": [_row(found[pk], around, alike) for pk in shown if pk in found],
@@ -82,7 +82,7 @@ def clusters(request: MemberRequest) -> HttpResponse:
     page = _page_number(request.GET)
     found = clusters_of(membership.team_id, chosen, keep=keep, page=page)
     ctx = {
-        **queries.filter_fields(membership.team_id, chosen),
+        **entries.filter_fields(membership.team_id, chosen),
         **_pages(request.GET, page, has_more=found.has_more),
         "nav": "replay",
         "found": found,

@@ -11,6 +11,7 @@ from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import check_text, shortened
 from webapp.replay.imports.conversation import ReadProblem
+from webapp.replay.services.demonstrated_tasks import demonstrations_of, ensure_demonstrated_task
 
 ONLY_SHOWN = "came with an import: there is a demonstration of it, but no set-up and no evaluator"
 
@@ -58,23 +59,9 @@ class KnownTasks:
         """The row of a task that `find` made."""
         if task.pk is not None:
             return task
-        task_set, _ = TaskSet.objects.get_or_create(
-            name=demonstrations_of(self.team),
-            team=self.team,
-            defaults={"title": "Demonstrations only", "origin": "imports"},
-        )
-        values = {name: getattr(task, name) for name in SAVED}
-        row, _ = TaskRecord.objects.get_or_create(task_set=task_set, task_id=task.task_id, defaults=values)
+        row = ensure_demonstrated_task(self.team, task)
         self.by_id[row.task_id] = row
         return row
-
-
-def demonstrations_of(team: Team) -> str:
-    """Name of the set of tasks that came with this team's imports alone; people's names hold no "_"."""
-    return f"demonstrations_{team.pk}"
-
-
-SAVED = ("instruction", "family", "split", "spec", "status", "reason", "reasons")
 
 
 def _demonstrated(

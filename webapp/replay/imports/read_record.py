@@ -22,8 +22,8 @@ from webapp.replay.imports.conversation import (
 from webapp.replay.imports.images import MAX_SIDE, StoredImage, read_image
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.messages import instruction_of, turns_of_messages
-from webapp.replay.inbox_admission import ADMISSION_SCORE
-from webapp.replay.labels import check_label
+from webapp.replay.services.inbox import ADMISSION_SCORE
+from webapp.replay.services.labels import check_label
 from webapp.replay.turns.turn_edits import TurnEdit
 
 MAX_COLUMN = 2**31 - 1

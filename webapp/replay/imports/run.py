@@ -14,15 +14,15 @@ from django.db import transaction
 from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
-from webapp.replay.imports import jobs
 from webapp.replay.imports.content_keys import key_of_record, known_keys
 from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.imports.file_rows import Batch, UnreadableFile, batches, data_of, is_of_lines
 from webapp.replay.imports.images import ImageProblem
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.read_record import Record, read_record
-from webapp.replay.imports.store_record import store_record
 from webapp.replay.models import ImportStatus, ReplayImport
+from webapp.replay.services import imports
+from webapp.replay.services.imported_records import store_record
 
 MAX_LISTED = 100
 """Of known lines; all are counted."""
@@ -102,7 +102,7 @@ def check_file(reader: Reader) -> Iterator[object]:
         if job.num_bad >= MAX_BAD:
             raise WorkRefused(f"{job.num_bad} lines are bad: this is no file of this format.")
         yield batch
-    jobs.finish_check(job=job)
+    imports.finish_check(job=job)
 
 
 def store_file(reader: Reader) -> Iterator[object]:
@@ -127,4 +127,4 @@ def store_file(reader: Reader) -> Iterator[object]:
                 num_stored=job.num_stored + len(fresh),
             )
         yield batch
-    jobs.finish_import(job=job)
+    imports.finish_import(job=job)

@@ -13,9 +13,9 @@ from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.live.event_publishing import last_seq
 from webapp.replay.access import get_import
-from webapp.replay.imports.jobs import approve_import
 from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import ImportStatus, ReplayImport
+from webapp.replay.services.imports import approve_import
 
 NUM_SHOWN = 100
 """Bad lines on the page; the API lists all that are kept."""

@@ -5,42 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.db.models import Count, Q
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from webapp.accounts.access import MemberRequest, member, owned_row
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue, whole_number
-from webapp.replay import queries
+from webapp.replay.access import get_item, get_label, get_review
 from webapp.replay.filters import SORTS, EntryFilter
-from webapp.replay.models import LabelGuide, ReviewItem, ReviewLabel, ReviewRound, Verdict
+from webapp.replay.models import LabelGuide, ReviewLabel, ReviewRound, Verdict
+from webapp.replay.queries import entries
 from webapp.replay.reviews.agreement import agreement_of, disagreements, settled_by_people
-from webapp.replay.reviews.guides import guide_of, save_guide
-from webapp.replay.reviews.rounds import (
+from webapp.replay.services.guides import guide_of, save_guide
+from webapp.replay.services.review_rounds import (
     MAX_ITEMS,
     AlreadyLabelled,
     annotators_of,
-    decide,
+    decide_item,
     last_label,
     next_label,
     note_opened,
     start_round,
-    submit,
-    take_back,
+    submit_label,
+    take_back_label,
 )
 
 NUM_SHOWN = 50
 VERDICT_KEYS = (("A", "accepted", "Accept"), ("R", "rejected", "Reject"), ("G", "gold", "Gold"))
-
-
-def get_review(request: MemberRequest, pk: int, role: Role = Role.VIEWER) -> ReviewRound:
-    """404 for strangers, 403 below `role`."""
-    return owned_row(request, ReviewRound, pk, role, "owner")
 
 
 ROUND_VERDICTS = [*Verdict.choices, ("all", "All")]
@@ -76,7 +71,7 @@ def _reviews_page(
     may_label = Role(membership.role).includes(Role.ANNOTATOR)
     chosen = EntryFilter.from_query(request.GET)
     ctx = {
-        **queries.filter_fields(team.pk, chosen),
+        **entries.filter_fields(team.pk, chosen),
         "nav": "replay",
         "reviews": rows[:NUM_SHOWN],
         "people": annotators_of(team) if may_label else [],
@@ -143,8 +138,8 @@ def label(request: MemberRequest, pk: int) -> HttpResponse:
         messages.success(request, "You have labelled all of your entries.")
         return redirect("replay-review", pk)
     note_opened(wanted)
-    entry = queries.entry_rows(found.team_id).get(pk=wanted.item.entry_id)
-    (player,) = queries.player_entries(found.team_id, [entry.pk], [entry])
+    entry = entries.entry_rows(found.team_id).get(pk=wanted.item.entry_id)
+    (player,) = entries.player_entries(found.team_id, [entry.pk], [entry])
     rows = ReviewLabel.objects.filter(item__round=found, person=request.user)
     counts = rows.aggregate(num=Count("id"), num_open=Count("id", filter=Q(verdict="")))
     ctx = {
@@ -167,19 +162,10 @@ def label(request: MemberRequest, pk: int) -> HttpResponse:
 def _store(request: MemberRequest, found: ReviewRound) -> HttpResponse:
     given = get_label(found, request.user, whole_number(request.POST.get("label", ""), "label"))
     try:
-        submit(label=given, verdict=request.POST.get("verdict", ""), note=request.POST.get("note", ""))
+        submit_label(label=given, verdict=request.POST.get("verdict", ""), note=request.POST.get("note", ""))
     except (BadValue, AlreadyLabelled) as problem:
         messages.error(request, str(problem))
     return redirect("replay-review-label", found.pk)
-
-
-def get_label(review: ReviewRound, user: User, pk: int) -> ReviewLabel:
-    """404 unless it is the user's own of this round."""
-    mine = ReviewLabel.objects.filter(item__round=review, person=user)
-    given = mine.select_related("item", "person").filter(pk=pk).first()
-    if given is None:
-        raise Http404("No such label of yours in this review.")
-    return given
 
 
 @require_POST
@@ -188,7 +174,7 @@ def undo(request: MemberRequest, pk: int) -> HttpResponse:
     found = get_review(request, pk, Role.ANNOTATOR)
     given = get_label(found, request.user, whole_number(request.POST.get("label", ""), "label"))
     try:
-        take_back(label=given)
+        take_back_label(label=given)
     except AlreadyLabelled as problem:
         messages.error(request, str(problem))
         return redirect("replay-review", pk)
@@ -200,7 +186,7 @@ def settle(request: MemberRequest, pk: int) -> HttpResponse:
     """Settle a disagreement of a round."""
     found = get_review(request, pk, Role.ANNOTATOR)
     try:
-        decide(
+        decide_item(
             item=get_item(found, whole_number(request.POST.get("item", ""), "item")),
             user=request.user,
             verdict=request.POST.get("verdict", ""),
@@ -208,14 +194,6 @@ def settle(request: MemberRequest, pk: int) -> HttpResponse:
     except BadValue as problem:
         messages.error(request, str(problem))
     return redirect(f"{reverse('replay-review', args=[pk])}#disagreements")
-
-
-def get_item(review: ReviewRound, pk: int) -> ReviewItem:
-    """404 unless the round has it."""
-    item = review.items.filter(pk=pk).select_related("entry").first()
-    if item is None:
-        raise Http404("This review has no such item.")
-    return item
 
 
 @require_http_methods(["GET", "POST"])

@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import User
-from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,29 +16,27 @@ from training.actions.parse import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import AuditAction, Role, Team
-from webapp.accounts.services.audit_log import log_action
+from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue, check_text, whole_number
-from webapp.replay.labels import label_entry
 from webapp.replay.models import ProcessLabel, ReplayEntry
-from webapp.replay.turns.process_labels import (
+from webapp.replay.services.labels import label_entry
+from webapp.replay.services.parts import split_entry
+from webapp.replay.services.process_labels import (
     BAD,
     GOOD,
+    MAX_TURN,
     balance_of,
-    export_lines,
-    import_lines,
+    export_ratings,
+    import_ratings,
     mark_first_wrong,
     rate_turn,
 )
-from webapp.replay.turns.split import split_entry
 from webapp.replay.turns.turn_edits import TurnEdit
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.turn_display import action_caption, turn_json
 
 MARKS = {"good": GOOD, "bad": BAD, "none": None}
-MAX_UPLOAD_BYTES = 32 * 1024 * 1024
-MAX_TURN = 100_000
 
 
 @require_safe
@@ -175,16 +171,7 @@ def _to_turn(trajectory: Trajectory, index: int, entry: ReplayEntry | None = Non
 @require_safe
 def export(request: MemberRequest) -> StreamingHttpResponse:
     """Every rating of the team as JSON lines."""
-    return export_response(member(request).team, request.user)
-
-
-def export_response(team: Team, user: User) -> StreamingHttpResponse:
-    """The file."""
-    log_action(AuditAction.EXPORTED, person=user, team=team, kind="process labels")
-    lines = [f"{line}\n".encode() for line in export_lines(team)]
-    response = StreamingHttpResponse(iter(lines), content_type="application/x-ndjson; charset=utf-8")
-    response["Content-Disposition"] = 'attachment; filename="deskhand-process-labels.jsonl"'
-    return response
+    return export_ratings(member(request).team, request.user)
 
 
 @require_POST
@@ -193,18 +180,9 @@ def import_labels(request: MemberRequest) -> HttpResponse:
     team = member(request, Role.ANNOTATOR).team
     origin = request.POST.get("origin", "")
     try:
-        number = store_upload(request.FILES.get("file"), team=team, user=request.user, origin=origin)
+        number = import_ratings(request.FILES.get("file"), team=team, user=request.user, origin=origin)
     except BadValue as problem:
         messages.error(request, f"Nothing was stored. {problem}")
         return redirect("replay-transfer")
     messages.success(request, f"Ratings of {number} trajector{'y' if number == 1 else 'ies'} stored.")
     return redirect("replay-transfer")
-
-
-def store_upload(file: UploadedFile | None, *, team: Team, user: User, origin: str) -> int:
-    """Store the ratings of an uploaded file and say so in the audit log. Raises BadValue."""
-    if file is None or not file.size or file.size > MAX_UPLOAD_BYTES:
-        raise BadValue("file", f"choose a file of JSON lines of at most {MAX_UPLOAD_BYTES // 1024**2} MiB")
-    number = import_lines(file, team=team, user=user, origin=origin)
-    log_action(AuditAction.IMPORTED, person=user, team=team, kind="process labels", lines=number)
-    return number

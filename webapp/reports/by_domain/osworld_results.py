@@ -14,12 +14,19 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
+from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from django.utils.text import slugify
+from django.views.decorators.http import require_safe
 
 from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.outcome import SuccessRule
 from training.contracts.types import Action, ActionKind
+from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Evaluation
+from webapp.lib.media.file_streams import stream, zip_pieces
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.queries.evaluation_episodes import episodes_of
 from webapp.trajectories.services.frames import read_frame
@@ -89,3 +96,19 @@ def _word(action: Action | None) -> str:
     if action.kind is ActionKind.TERMINATE:
         return "FAIL" if action.status == "failure" else "DONE"
     return "WAIT" if action.kind is ActionKind.WAIT else pyautogui_code(action)
+
+
+@require_safe
+def osworld_results(request: MemberRequest, pk: int) -> StreamingHttpResponse:
+    """The evaluation's episodes as a .zip in OSWorld's folder layout."""
+    rows = Evaluation.objects.select_related("experiment")
+    evaluation = get_object_or_404(rows, pk=pk, experiment__team=member(request).team)
+    experiment = evaluation.experiment
+    log_action(
+        AuditAction.EXPORTED, person=request.user, team=experiment.team_id, kind="experiment",
+        object_id=experiment.pk, form="osworld", evaluation=evaluation.pk,
+    )  # fmt: skip
+    pieces = zip_pieces(result_files(evaluation))
+    response = StreamingHttpResponse(stream(pieces), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="osworld-evaluation-{evaluation.pk}.zip"'
+    return response

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import HttpResponse
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import AuditAction
-from webapp.accounts.services.audit_log import log_action
+from webapp.accounts.access import MemberRequest
 from webapp.analysis.evaluations.views import chosen_experiments
-from webapp.experiments.models import Evaluation
-from webapp.lib.media.file_streams import stream, zip_pieces
 from webapp.reports.by_domain.domain_table import FEWER_STEPS, columns_of, rows_of
-from webapp.reports.by_domain.osworld_results import result_files
 from webapp.reports.by_domain.published import PUBLISHED, STEPS
 
 
@@ -32,19 +27,3 @@ def success_by_domain(request: MemberRequest) -> HttpResponse:
         "steps": STEPS,
     }
     return render(request, "reports/by_domain.html", ctx)
-
-
-@require_safe
-def osworld_results(request: MemberRequest, pk: int) -> StreamingHttpResponse:
-    """The evaluation's episodes as a .zip in OSWorld's folder layout."""
-    rows = Evaluation.objects.select_related("experiment")
-    evaluation = get_object_or_404(rows, pk=pk, experiment__team=member(request).team)
-    experiment = evaluation.experiment
-    log_action(
-        AuditAction.EXPORTED, person=request.user, team=experiment.team_id, kind="experiment",
-        object_id=experiment.pk, form="osworld", evaluation=evaluation.pk,
-    )  # fmt: skip
-    pieces = zip_pieces(result_files(evaluation))
-    response = StreamingHttpResponse(stream(pieces), content_type="application/zip")
-    response["Content-Disposition"] = f'attachment; filename="osworld-evaluation-{evaluation.pk}.zip"'
-    return response

@@ -30,7 +30,7 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.services.task_sets import import_task_set
 from webapp.live.event_publishing import publish
-from webapp.replay.inbox_admission import offer_to_inbox
+from webapp.replay.services.inbox import offer_to_inbox
 from webapp.samples.services.failed_run import fail_at_step
 from webapp.samples.services.stories import branch_of, take_over_of
 from webapp.trajectories.models import Group, Trajectory, TurnRecord

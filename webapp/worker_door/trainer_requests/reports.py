@@ -19,7 +19,7 @@ from training.contracts.trainer_reports import (
 from webapp.analysis.services import evaluations
 from webapp.experiments.queries.checkpoints import paths_in_use
 from webapp.experiments.services import alarms, checkpoints, metrics, stages
-from webapp.replay.injections import record_skips, record_uses
+from webapp.replay.services.injections import record_skips, record_uses
 from webapp.trajectories.services import advantages
 from webapp.worker_door.trainer_requests.contract import NOTHING, TrainerCall, handles
 

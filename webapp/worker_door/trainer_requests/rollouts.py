@@ -13,7 +13,7 @@ from webapp.experiments.models import TaskRecord
 from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.database_pool import give_back_connection
 from webapp.lib.remote_calls import caller
-from webapp.replay import injections
+from webapp.replay.services import injections
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 from webapp.trajectories.services import groups as group_services

@@ -14,8 +14,8 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text
 from webapp.replay.curation.sorting import Surroundings, ordered_ids
 from webapp.replay.filters import EntryFilter
-from webapp.replay.labels import MAX_NOTE, label_entry, standing_events
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel, ReviewRound, Verdict
+from webapp.replay.services.labels import MAX_NOTE, label_entry, standing_events
 
 VERDICTS = (Verdict.ACCEPTED, Verdict.GOLD, Verdict.REJECTED)
 """What a person may say."""
@@ -119,7 +119,7 @@ def note_opened(label: ReviewLabel) -> None:
     ReviewLabel.objects.filter(pk=label.pk, opened_at=None).update(opened_at=timezone.now())
 
 
-def submit(*, label: ReviewLabel, verdict: str, note: str = "") -> ReviewItem:
+def submit_label(*, label: ReviewLabel, verdict: str, note: str = "") -> ReviewItem:
     """Store one person's verdict. When it was the last one and all are equal, the entry gets it.
 
     Raises BadValue, or AlreadyLabelled.
@@ -151,7 +151,7 @@ def is_settled(review_id: int) -> bool:
 
 
 @transaction.atomic
-def take_back(*, label: ReviewLabel) -> None:
+def take_back_label(*, label: ReviewLabel) -> None:
     """Open a label again, and with it the verdict that it had decided. Raises AlreadyLabelled once its round,
     or a person the entry, is settled."""
     item = ReviewItem.objects.select_for_update().get(pk=label.item_id)
@@ -181,7 +181,7 @@ def last_label(review: ReviewRound, user: User) -> ReviewLabel | None:
     return None if found is None or is_settled(review.pk) else found
 
 
-def decide(*, item: ReviewItem, user: User, verdict: str) -> None:
+def decide_item(*, item: ReviewItem, user: User, verdict: str) -> None:
     """Settle a disagreement: the entry gets this verdict. A person who labelled it may, and the page says so.
     Raises BadValue."""
     if verdict not in VERDICTS:

@@ -13,8 +13,8 @@ from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue
 from webapp.replay.automatic_checks import longest_still_run
-from webapp.replay.labels import LIKENESS_COLUMNS, follow_edit, snapshot
 from webapp.replay.models import LabelEvent, ReplayEntry
+from webapp.replay.services.labels import LIKENESS_COLUMNS, follow_edit, snapshot
 from webapp.replay.turns.turn_edits import TurnEdit
 
 

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
+from django.http import StreamingHttpResponse
 
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
@@ -24,6 +26,7 @@ from webapp.trajectories.models import Trajectory, TurnRecord
 GOOD, BAD = 1, -1
 RATINGS = (GOOD, BAD)
 MAX_LINES = 20_000
+MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 MAX_ORIGIN = 40
 MAX_PROBLEMS = 20
 
@@ -183,3 +186,24 @@ def _unknown_turns(found: list[Line], team: Team) -> list[str]:
         if missing := named - known[trajectory]:
             problems.append(f"line {number}: trajectory {trajectory} has no turn with index {min(missing)}")
     return problems
+
+
+MAX_TURN = 100_000
+
+
+def export_ratings(team: Team, user: User) -> StreamingHttpResponse:
+    """The file."""
+    log_action(AuditAction.EXPORTED, person=user, team=team, kind="process labels")
+    lines = [f"{line}\n".encode() for line in export_lines(team)]
+    response = StreamingHttpResponse(iter(lines), content_type="application/x-ndjson; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="deskhand-process-labels.jsonl"'
+    return response
+
+
+def import_ratings(file: UploadedFile | None, *, team: Team, user: User, origin: str) -> int:
+    """Store the ratings of an uploaded file and say so in the audit log. Raises BadValue."""
+    if file is None or not file.size or file.size > MAX_UPLOAD_BYTES:
+        raise BadValue("file", f"choose a file of JSON lines of at most {MAX_UPLOAD_BYTES // 1024**2} MiB")
+    number = import_lines(file, team=team, user=user, origin=origin)
+    log_action(AuditAction.IMPORTED, person=user, team=team, kind="process labels", lines=number)
+    return number

@@ -14,7 +14,8 @@ from django.db.models import QuerySet
 from webapp.accounts.models import AuditAction
 from webapp.lib.request_values import BadValue
 from webapp.lib.tags import MAX_TAGS
-from webapp.replay.labels import (
+from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry
+from webapp.replay.services.labels import (
     LABEL_COLUMNS,
     LIKENESS_COLUMNS,
     TURN_COLUMNS,
@@ -25,7 +26,6 @@ from webapp.replay.labels import (
     snapshot,
     to_settle,
 )
-from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry
 from webapp.replay.turns.turn_edits import TurnEdit
 from webapp.trajectories.models import TurnRecord
 

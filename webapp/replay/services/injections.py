@@ -25,7 +25,7 @@ from webapp.replay.models import (
     SnapshotEntry,
     Verdict,
 )
-from webapp.replay.turns.process_labels import bad_turns
+from webapp.replay.services.process_labels import bad_turns
 from webapp.replay.turns.turn_edits import TurnEdit, as_trained
 from webapp.trajectories.models import Trajectory
 

@@ -20,8 +20,8 @@ from webapp.replay.automatic_checks import Check, checks_of
 from webapp.replay.curation.sorting import Surroundings, ordered_ids
 from webapp.replay.filters import NEWEST, PROBLEMS, SORTS, EntryFilter
 from webapp.replay.fit_for_experiments import fit_of, target_experiment
-from webapp.replay.inbox_admission import stream_of
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
+from webapp.replay.services.inbox import stream_of
 from webapp.replay.turns.turn_edits import TurnEdit, edit_words
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import turn_json

@@ -11,8 +11,8 @@ from webapp.accounts.models import Team
 from webapp.lib.tags import MAX_TAGS
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.imports.read_record import Record
-from webapp.replay.labels import label_entry
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
+from webapp.replay.services.labels import label_entry
 from webapp.replay.turns.turn_edits import NothingGood, TurnEdit
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling

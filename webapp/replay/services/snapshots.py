@@ -22,7 +22,7 @@ from webapp.replay.models import (
     ReplayEntry,
     SnapshotEntry,
 )
-from webapp.replay.turns.process_labels import bad_turns
+from webapp.replay.services.process_labels import bad_turns
 
 CHUNK = 500
 
