@@ -11,7 +11,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,7 +23,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from workers.desktops.contract import EnvError
-from workers.env_server import areal, openenv, openenv_socket, sandbox_calls, slime
+from workers.env_server.dialects.contract import Handler, Routes, Serve
+from workers.env_server.dialects.registry import DIALECTS
 from workers.env_server.episodes import UnknownEpisode
 from workers.env_server.request import Call, ServerFacts
 from workers.env_server.wire_fields import BadRequest, problem, read_fields
@@ -38,7 +39,6 @@ TRY_AGAIN_S = 0.5
 REFUSED = 1008
 """A WebSocket that is closed before it is accepted is a 403 for its client."""
 SESSION_HEADER, TOKEN_HEADER = "x-session-id", "x-secret-token"
-Handler = Callable[[Call], Any]
 
 
 class EnvServer:
@@ -53,15 +53,15 @@ class EnvServer:
 
     def application(self) -> ASGIApp:
         routes: list[BaseRoute] = [Route("/health", self._health)]
-        for table in (slime.ROUTES, areal.ROUTES, sandbox_calls.ROUTES, openenv.ROUTES):
-            routes += [self._route(method, path, handler, 0.0) for (method, path), handler in table.items()]
-        for table in (areal.WAITING_ROUTES, openenv.WAITING_ROUTES):
-            routes += [
-                self._route(method, path, handler, self._wait_s) for (method, path), handler in table.items()
-            ]
-        routes.append(WebSocketRoute(f"{openenv.PREFIX}/ws", self._openenv_socket))
+        for dialect in DIALECTS:
+            routes += self._routes(dialect.routes, 0.0)
+            routes += self._routes(dialect.waiting_routes, self._wait_s)
+            routes += [self._socket(path, serve) for path, serve in dialect.sockets.items()]
         inner = Starlette(routes=routes, lifespan=self._lifespan)
         return TokenGate(inner, self._token)
+
+    def _routes(self, table: Routes, wait_s: float) -> list[BaseRoute]:
+        return [self._route(method, path, handler, wait_s) for (method, path), handler in table.items()]
 
     def _route(self, method: str, path: str, handler: Handler, wait_s: float) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -86,11 +86,14 @@ class EnvServer:
             session=request.headers.get(SESSION_HEADER, ""),
         )
 
-    async def _openenv_socket(self, socket: WebSocket) -> None:
+    def _socket(self, path: str, serve: Serve) -> WebSocketRoute:
         async def run(handler: Handler, call: Call) -> Any:
             return await self._run(handler, call, time.monotonic() + self._wait_s)
 
-        await openenv_socket.serve(socket, self._facts, run)
+        async def endpoint(socket: WebSocket) -> None:
+            await serve(socket, self._facts, run)
+
+        return WebSocketRoute(path, endpoint)
 
     async def _answer(self, handler: Handler, call: Call, deadline: float) -> Response:
         try:

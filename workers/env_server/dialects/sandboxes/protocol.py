@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from training.contracts.types import Action, ActionKind
+from workers.env_server.dialects.contract import Dialect
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
 from workers.env_server.wire_fields import BadRequest, Fields, screen_of, seconds_of, text_of
@@ -98,12 +99,14 @@ def _description(episode: Episode) -> Fields:
     }
 
 
-ROUTES = {
-    ("POST", "/v1/sandboxes"): create,
-    ("GET", "/v1/sandboxes"): list_own,
-    ("DELETE", "/v1/sandboxes/{sandbox_id}"): delete,
-    ("GET", "/v1/screenshot"): screenshot,
-    ("POST", "/v1/input"): act,
-    ("POST", "/v1/execute"): execute,
-    ("POST", "/v1/launch"): launch,
-}
+SANDBOXES = Dialect(
+    routes={
+        ("POST", "/v1/sandboxes"): create,
+        ("GET", "/v1/sandboxes"): list_own,
+        ("DELETE", "/v1/sandboxes/{sandbox_id}"): delete,
+        ("GET", "/v1/screenshot"): screenshot,
+        ("POST", "/v1/input"): act,
+        ("POST", "/v1/execute"): execute,
+        ("POST", "/v1/launch"): launch,
+    }
+)

@@ -4,7 +4,7 @@
     step  {action: {code} or {command}, episode_id}                 -> the same; reward when done
 `code` is pyautogui code or DONE, FAIL, WAIT; `command` is our own normal form of an action. An action that
 cannot be read or done is a turn like any other, told in `observation.error`. Source: OpenEnv 0.10, its
-client speaks the WebSocket (openenv_socket.py); over plain HTTP a step names its `episode_id`.
+client speaks the WebSocket (web_socket.py); over plain HTTP a step names its `episode_id`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from training.actions.coordinates import off_screen_error
 from training.contracts.config.reward_presets import REWARD_PRESETS, RewardConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.env_server.dialects.contract import Routes
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
 from workers.env_server.rewarded_episode import RewardedEpisode
@@ -218,7 +219,7 @@ def _read_action(action: Any, screen: tuple[int, int]) -> tuple[list[Action], st
     return [command], ""
 
 
-ROUTES = {
+ROUTES: Routes = {
     ("POST", f"{PREFIX}/step"): step,
     ("GET", f"{PREFIX}/state"): state,
     ("POST", f"{PREFIX}/end"): end,
@@ -228,4 +229,4 @@ ROUTES = {
     ("GET", f"{PREFIX}/metadata"): metadata,
     ("GET", f"{PREFIX}/schema"): schema,
 }
-WAITING_ROUTES = {("POST", f"{PREFIX}/reset"): reset}
+WAITING_ROUTES: Routes = {("POST", f"{PREFIX}/reset"): reset}

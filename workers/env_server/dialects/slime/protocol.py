@@ -6,6 +6,7 @@ an evaluator that fails is an HTTP error without a reward.
 
 from __future__ import annotations
 
+from workers.env_server.dialects.contract import Dialect
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program
 from workers.env_server.wire_fields import Fields, observation, pause_of, screen_of, task_of, text_of
@@ -66,10 +67,12 @@ def close(call: Call) -> Fields:
     return {"status": "closed", "episode_id": episode_id}
 
 
-ROUTES = {
-    ("POST", "/reset"): reset,
-    ("POST", "/step"): step,
-    ("POST", "/render"): render,
-    ("POST", "/evaluate"): evaluate,
-    ("POST", "/close"): close,
-}
+SLIME = Dialect(
+    routes={
+        ("POST", "/reset"): reset,
+        ("POST", "/step"): step,
+        ("POST", "/render"): render,
+        ("POST", "/evaluate"): evaluate,
+        ("POST", "/close"): close,
+    }
+)

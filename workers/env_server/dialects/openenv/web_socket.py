@@ -6,23 +6,24 @@ client {type: reset | step | state | close, data} -> server {type: observation |
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from workers.desktops.contract import EnvError
-from workers.env_server import openenv
+from workers.env_server.dialects.contract import Dialect, Handler, Run
+from workers.env_server.dialects.openenv import protocol
 from workers.env_server.episodes import UnknownEpisode
 from workers.env_server.request import Call, ServerFacts
 from workers.env_server.wire_fields import BadRequest, Fields, read_fields
 from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError
 
-Run = Callable[[Callable[[Call], Any], Call], Awaitable[Any]]
-"""Runs a handler in a thread; a reset waits there for a free desktop."""
-MESSAGES = {"reset": openenv.reset, "step": openenv.step, "state": openenv.state}
+MESSAGES: dict[str, Handler] = {
+    "reset": protocol.reset,
+    "step": protocol.step,
+    "state": protocol.state,
+}
 
 
 async def serve(socket: WebSocket, facts: ServerFacts, run: Run) -> None:
@@ -83,3 +84,10 @@ def _error(message: str, code: str) -> Fields:
 
 def _holder(socket: WebSocket) -> str:
     return f"{socket.client.host}:{socket.client.port}" if socket.client else ""
+
+
+OPENENV = Dialect(
+    routes=protocol.ROUTES,
+    waiting_routes=protocol.WAITING_ROUTES,
+    sockets={f"{protocol.PREFIX}/ws": serve},
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
+from workers.env_server.dialects.contract import Dialect
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program
@@ -72,12 +73,13 @@ def _answer(episode: Episode, frame: Frame) -> Fields:
     return {"obs": observation(episode, frame, PICTURE)}
 
 
-ROUTES = {
-    ("POST", "/envs/{session_id}/reset"): reset,
-    ("GET", "/envs/{session_id}/obs"): look,
-    ("POST", "/envs/{session_id}/step"): step,
-    ("POST", "/envs/{session_id}/evaluate"): evaluate,
-    ("POST", "/envs/{session_id}/close"): close,
-}
-WAITING_ROUTES = {("POST", "/envs"): create}
-"""These are tried again while the server is full."""
+AREAL = Dialect(
+    routes={
+        ("POST", "/envs/{session_id}/reset"): reset,
+        ("GET", "/envs/{session_id}/obs"): look,
+        ("POST", "/envs/{session_id}/step"): step,
+        ("POST", "/envs/{session_id}/evaluate"): evaluate,
+        ("POST", "/envs/{session_id}/close"): close,
+    },
+    waiting_routes={("POST", "/envs"): create},
+)

@@ -1,0 +1,71 @@
+"""The optional features: each folder beside the registry of a room of features is one.
+
+A new tracker, dialect or provider is thereby checked without a line here; only a new room needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testing.paths import REPOSITORY
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A folder of features, one folder each, and the files that name them."""
+
+    folder: str
+    tests: tuple[str, ...]
+    """What must pass without one of its features."""
+    keeps: tuple[str, ...] = ()
+    """Folders beside the registry that are no optional feature."""
+    registries: tuple[str, ...] = ()
+    """Other files than `registry.py` with a row per feature."""
+    also: tuple[str, ...] = ()
+    """Other files of a feature, with {name}: its config, pages and documentation, where it has them."""
+    regenerates: tuple[str, ...] = ()
+    """Modules that write generated files anew."""
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        return (f"{self.folder}/registry.py", *self.registries)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What can be deleted."""
+
+    room: Room
+    name: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.room.folder}/{self.name}"
+
+    def paths(self, root: Path = REPOSITORY) -> list[Path]:
+        """Its code, its tests, and what else it has."""
+        own = (self.title, f"tests/{self.title}", *(text.format(name=self.name) for text in self.room.also))
+        return [root / path for path in own if (root / path).exists()]
+
+    def modules(self) -> list[str]:
+        """Dotted names of its product code and tests."""
+        python = [path for path in self.paths() if path.is_dir() or path.suffix == ".py"]
+        return [".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in python]
+
+
+ROOMS: tuple[Room, ...] = (
+    Room(
+        "workers/env_server/dialects",
+        tests=("tests/workers/env_server",),
+        keeps=("openenv", "sandboxes"),  # of our own client, and of our own provider `gateway`
+    ),
+)
+
+
+def features() -> Iterator[Feature]:
+    """All of them, room by room."""
+    for room in ROOMS:
+        folders = sorted(path.parent.name for path in (REPOSITORY / room.folder).glob("*/__init__.py"))
+        yield from (Feature(room, name) for name in folders if name not in room.keeps)

@@ -1,0 +1,1 @@
+"""Protocols of the env server: one folder and one row of the registry each."""

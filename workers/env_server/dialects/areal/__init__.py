@@ -1,0 +1,1 @@
+"""The API of AReaL's OSWorld remote_server."""

@@ -1,0 +1,1 @@
+"""OpenEnv's protocol, with rewards, over HTTP and its WebSocket."""

@@ -1,0 +1,1 @@
+"""Bare sandboxes: the protocol that our own gateway provider speaks."""

@@ -1,0 +1,1 @@
+"""The HTTP protocol of Slime-OSWorld's env server."""
