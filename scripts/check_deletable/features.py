@@ -5,6 +5,7 @@ A new tracker, dialect or provider is thereby checked without a line here; only 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,8 @@ class Room:
     """What must pass without one of its features."""
     keeps: tuple[str, ...] = ()
     """Folders beside the registry that are no optional feature."""
-    registries: tuple[str, ...] = ()
-    """Other files than `registry.py` with a row per feature."""
+    tables: tuple[str, ...] = ()
+    """Other files than `registry.py` with rows of a feature."""
     also: tuple[str, ...] = ()
     """Other files of a feature, with {name}: its config, pages and documentation, where it has them."""
     regenerates: tuple[str, ...] = ()
@@ -30,7 +31,7 @@ class Room:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        return (f"{self.folder}/registry.py", *self.registries)
+        return (f"{self.folder}/registry.py", *self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,31 @@ class Feature:
         own = (self.title, f"tests/{self.title}", *(text.format(name=self.name) for text in self.room.also))
         return [root / path for path in own if (root / path).exists()]
 
+    def routes(self) -> list[str]:
+        """Names of its pages, by which other tables know them."""
+        pages = REPOSITORY / self.title / "urls.py"
+        return ROUTE_NAME.findall(pages.read_text()) if pages.exists() else []
+
     def modules(self) -> list[str]:
         """Dotted names of its product code and tests."""
         python = [path for path in self.paths() if path.is_dir() or path.suffix == ".py"]
         return [".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in python]
 
 
+ROUTE_NAME = re.compile(r"\bname=\"([a-z-]+)\"")
+ROUTE_TABLES = ("benchmarks/api_parity.py", "tests/webapp/test_access_matrix.py")
+"""They have a row for each page of the product."""
 ROOMS: tuple[Room, ...] = (
     Room(
         "workers/env_server/dialects",
         tests=("tests/workers/env_server",),
         keeps=("openenv", "sandboxes"),  # of our own client, and of our own provider `gateway`
+    ),
+    Room(
+        "webapp/accounts/identity_providers",
+        tests=("tests/webapp/accounts",),
+        tables=ROUTE_TABLES,
+        also=("tests/browser/identity_providers/{name}",),
     ),
 )
 

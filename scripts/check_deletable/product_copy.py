@@ -29,7 +29,7 @@ class ProductCopy:
 
     def delete(self, feature: Feature) -> int:
         """Remove its files and rows; how many lines of Python went."""
-        modules = feature.modules()
+        modules, keys = feature.modules(), feature.routes()
         num_lines = 0
         for path in feature.paths(self.folder):
             python = [path] if path.is_file() else list(path.rglob("*.py"))
@@ -40,7 +40,7 @@ class ProductCopy:
         for name in feature.room.rows:
             file = self.folder / name
             before = file.read_text()
-            file.write_text(without_rows(before, modules))
+            file.write_text(without_rows(before, modules, keys))
             num_lines += len(before.splitlines()) - len(file.read_text().splitlines())
         return num_lines
 

@@ -9,13 +9,14 @@ Span = tuple[int, int]
 """First character, and the one behind the last."""
 
 
-def without_rows(text: str, modules: Iterable[str]) -> str:
-    """The source without imports of these modules, and without functions and elements that need them."""
-    modules = tuple(modules)
+def without_rows(text: str, modules: Iterable[str], keys: Iterable[str] = ()) -> str:
+    """The source without imports of these modules, without functions and elements that need them, and without
+    elements that begin with one of these keys."""
+    modules, keys = tuple(modules), frozenset(keys)
     while True:
         tree, starts = ast.parse(text), _line_starts(text)
         names = set(_names_bound(tree, modules))
-        spans = [_widened(text, _span(node, starts)) for node in _doomed(tree, names, modules)]
+        spans = [_widened(text, _span(node, starts)) for node in _doomed(tree, names, modules, keys)]
         if not spans:
             return text
         for first, last in sorted(_outermost(spans), reverse=True):
@@ -37,13 +38,16 @@ def _names_bound(tree: ast.Module, modules: tuple[str, ...]) -> Iterator[str]:
             yield node.name
 
 
-def _doomed(tree: ast.Module, names: set[str], modules: tuple[str, ...]) -> Iterator[ast.AST]:
+def _doomed(
+    tree: ast.Module, names: set[str], modules: tuple[str, ...], keys: frozenset[str]
+) -> Iterator[ast.AST]:
     """What goes now: elements first, since an import is gone before the elements that need its names are."""
     elements = [
         node
         for display in ast.walk(tree)
         for node in _elements(display)
-        if any(_is_of(part, modules) or _loads(part, names) for root in node for part in ast.walk(root))
+        if _is_key(node[0], keys)
+        or any(_is_of(part, modules) or _loads(part, names) for root in node for part in ast.walk(root))
     ]
     if elements:
         yield from map(_joined, elements)
@@ -86,6 +90,10 @@ def _is_of(node: ast.AST, modules: tuple[str, ...]) -> bool:
         case ast.Constant(value=str(text)):
             return _is_inside(text.partition(":")[0], modules)
     return False
+
+
+def _is_key(node: ast.expr, keys: frozenset[str]) -> bool:
+    return isinstance(node, ast.Constant) and node.value in keys
 
 
 def _loads(node: ast.AST, names: set[str]) -> bool:

@@ -5,14 +5,13 @@ from django.urls import path
 
 from webapp.accounts import saved_view_pages, views
 from webapp.accounts.audit import views as audit_views
-from webapp.accounts.single_sign_on import views as sso_views
+from webapp.accounts.identity_providers.registry import IDENTITY_PROVIDERS
 from webapp.accounts.two_step import views as two_step_views
 
 urlpatterns = [
     path("login/", views.LoginView.as_view(), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
-    path("login/sso/", sso_views.start, name="sso-start"),
-    path("login/sso/callback/", sso_views.come_back, name="sso-callback"),
+    *(route for provider in IDENTITY_PROVIDERS for route in provider.routes),
     path("profile/two-step/", two_step_views.show, name="two-step-show"),
     path("profile/two-step/on/", two_step_views.turn_on, name="two-step-on"),
     path("profile/two-step/off/", two_step_views.turn_off, name="two-step-off"),

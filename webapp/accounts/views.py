@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.forms import PasswordChangeForm
@@ -24,6 +23,7 @@ from webapp.accounts.access import (
     team_member,
 )
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
+from webapp.accounts.identity_providers.registry import IDENTITY_PROVIDERS
 from webapp.accounts.models import Role, Scope
 from webapp.accounts.services import members, tokens
 from webapp.accounts.two_step.sign_in_form import SignInForm
@@ -39,7 +39,7 @@ class LoginView(auth_views.LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {
-            "single_sign_on": settings.OIDC_ISSUER and settings.OIDC_NAME
+            "providers": [(one.start, one.label()) for one in IDENTITY_PROVIDERS if one.label()]
         }
 
 

@@ -14,9 +14,9 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from webapp.accounts.identity_providers.oidc.provider import SignInRefused
 from webapp.accounts.models import Membership, OidcIdentity, Role, Team
 from webapp.accounts.services.members import MemberError, add_member, change_role, remove_member
-from webapp.accounts.single_sign_on.provider import SignInRefused
 
 MAX_NAME = 150
 

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from testing.factories import PASSWORD, make_team, make_user
+from webapp.accounts.identity_providers.oidc import provider
 from webapp.accounts.models import AuditEntry, OidcIdentity
-from webapp.accounts.single_sign_on import provider
 
 pytestmark = pytest.mark.django_db
 

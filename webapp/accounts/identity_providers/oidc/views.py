@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_safe
 
+from webapp.accounts.identity_providers.oidc import provider
+from webapp.accounts.identity_providers.oidc.services import account_of
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
-from webapp.accounts.single_sign_on import provider
-from webapp.accounts.single_sign_on.services import account_of
 
 logger = logging.getLogger(__name__)
 BACKEND = "webapp.accounts.member_backend.MemberBackend"

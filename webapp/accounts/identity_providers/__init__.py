@@ -1,0 +1,1 @@
+"""Ways to sign in beside a password of ours: one folder and one row each."""
