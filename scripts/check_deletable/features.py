@@ -65,6 +65,7 @@ ROUTE_NAME = re.compile(r"\bname=\"([a-z-]+)\"")
 ROUTE_TABLES = ("benchmarks/api_parity.py", "tests/webapp/test_access_matrix.py")
 """They have a row for each page of the product."""
 ROOMS: tuple[Room, ...] = (
+    Room("webapp/trackers", tests=("tests/webapp/trackers",), keeps=("management", "migrations")),
     Room(
         "workers/env_server/dialects",
         tests=("tests/workers/env_server",),

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from webapp.experiments.models import Experiment
 from webapp.trackers.contract import TrackerError
 from webapp.trackers.follow_experiment import follow
-from webapp.trackers.sinks import SINKS, sink_of
+from webapp.trackers.registry import TRACKERS, sink_of
 
 MAX_PICTURES = 50
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
             "--to",
             required=True,
             metavar="TRACKER=ADDRESS",
-            help=f"{', '.join(SINKS)}; e.g. tensorboard=runs, mlflow=http://localhost:5000, wandb=runs",
+            help="e.g. " + ", ".join(f"{name}={tracker.address}" for name, tracker in TRACKERS.items()),
         )
         parser.add_argument(
             "--follow", type=float, metavar="SECONDS", help="look this often until the experiment has ended"

@@ -1,0 +1,71 @@
+"""Trackers by name: `NAME=ADDRESS` of the command line -> a sink.
+
+Rows import late: a tracker's package is there only where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from webapp.trackers.contract import Sink, TrackerError
+
+Maker = Callable[[str], Sink]
+"""From the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """One row."""
+
+    load: Callable[[], Maker]
+    package: str
+    """What has to be installed."""
+    address: str
+    """An example."""
+
+
+def _tensorboard() -> Maker:
+    from webapp.trackers.tensorboard.event_files import TensorboardFiles
+
+    return TensorboardFiles
+
+
+def _mlflow() -> Maker:
+    from webapp.trackers.mlflow.server import MlflowServer
+
+    return MlflowServer
+
+
+def _wandb() -> Maker:
+    from webapp.trackers.wandb.offline_run import WandbFiles
+
+    return WandbFiles
+
+
+def _trackio() -> Maker:
+    from webapp.trackers.trackio.server import TrackioServer
+
+    return TrackioServer
+
+
+TRACKERS = {
+    "tensorboard": Tracker(_tensorboard, "tensorboard", "runs"),
+    "mlflow": Tracker(_mlflow, "mlflow-skinny", "http://localhost:5000"),
+    "wandb": Tracker(_wandb, "wandb", "runs"),
+    "trackio": Tracker(_trackio, "httpx", "http://localhost:7860/?write_token=TOKEN"),
+}
+
+
+def sink_of(text: str) -> Sink:
+    """The sink of `NAME=ADDRESS`. Raises TrackerError that names what is missing."""
+    name, _, address = text.partition("=")
+    if name not in TRACKERS or not address:
+        raise TrackerError(f"{text}: expected {' or '.join(f'{known}=ADDRESS' for known in TRACKERS)}")
+    tracker = TRACKERS[name]
+    try:
+        make = tracker.load()
+    except ImportError as error:
+        remedy = f"install it with: .venv/bin/pip install {tracker.package}"
+        raise TrackerError(f"{name}: {error}; {remedy}") from error
+    return make(address)

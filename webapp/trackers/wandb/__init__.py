@@ -1,0 +1,1 @@
+"""Offline runs of Weights & Biases."""
