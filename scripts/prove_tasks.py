@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from testing.desk_host_process import HostFailed, running_host
 from training.content.task_sets.registry import GENERATORS
-from training.contracts.config import DesktopConfig
+from training.contracts.config import DEFAULT_PROVIDER, DesktopConfig
+from training.contracts.config.providers.desk_host import DESK_HOST
 from training.contracts.types import Task
 from training.tasks.supported_by.runtimes import reason_unsupported, runtime_of
 from workers.desktops.contract import DesktopSpec, EnvError
@@ -136,7 +137,7 @@ def main() -> int:
     parser.add_argument("--desktops", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--task-set", choices=sorted(GENERATORS), default="first-desk")
-    parser.add_argument("--provider", default="x11", help="x11, qemu or windows")
+    parser.add_argument("--provider", default=DEFAULT_PROVIDER, choices=sorted(DESK_HOST))
     parser.add_argument("--image", default="", help="desktops.PROVIDER.image")
     options = parser.parse_args()
     if next(chosen(options), None) is None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from training.content.task_sets import first_desk
+from training.contracts.config import DEFAULT_PROVIDER
 from training.contracts.log_lines import VARIABLE as LOG_VARIABLE
 from training.contracts.log_lines import LogFormat, set_up_logging
 from training.contracts.remote_addresses import is_loopback
@@ -50,7 +51,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--socket", type=Path, default=data / "run" / "deskhost.sock", help="the desk host's unix socket")
     add("--host", default="127.0.0.1", help="address to listen on")
     add("--port", type=int, default=8100)
-    add("--provider", default="x11", help="which desktops of the desk host to lend")
+    add("--provider", default=DEFAULT_PROVIDER, help="which desktops of the desk host to lend")
     add("--screen", type=screen, default=(1280, 720), help="when neither task nor client names one")
     add("--tasks", default=SHIPPED_TASKS, help="task set of OpenEnv's clients: first-desk, or a path")
     add("--max-episodes", type=int, default=8, help="desktops lent at once; above it the answer is 429")

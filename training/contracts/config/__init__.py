@@ -19,9 +19,10 @@ from training.contracts.config.policy import (
     PromptConfig,
     SamplingConfig,
 )
+from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
 from training.contracts.config.providers.gateway import GatewayConfig
 from training.contracts.config.providers.machine import MachineConfig
-from training.contracts.config.providers.osworld import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config.providers.osworld import OsworldConfig
 from training.contracts.config.providers.provider_info import (
     NO_KNOBS,
     Capability,
@@ -40,7 +41,8 @@ __all__ = [
     "Capability",
     "ProviderInfo",
     "ProviderSection",
-    "OWN_DESKTOPS",
+    "DEFAULT_PROVIDER",
+    "FOR_DESKTOP_ENV",
     "AlgorithmConfig",
     "ConfigError",
     "CoordinateSpace",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, DESK_HOST
 from training.contracts.config.providers.gateway import GATEWAY, GatewayConfig
 from training.contracts.config.providers.machine import MachineConfig
 from training.contracts.config.providers.osworld import OSWORLD, OsworldConfig
 from training.contracts.config.providers.provider_info import NO_KNOBS, ProviderInfo, ProviderSection
-from training.contracts.config.providers.qemu import QEMU, QemuConfig
+from training.contracts.config.providers.qemu import QemuConfig
 from training.contracts.config.providers.remote import REMOTE, RemoteConfig
-from training.contracts.config.providers.windows import WINDOWS, WindowsConfig
-from training.contracts.config.providers.x11 import X11, X11Config
+from training.contracts.config.providers.windows import WindowsConfig
+from training.contracts.config.providers.x11 import X11Config
 from training.contracts.config.section import Section, knob
 
-PROVIDERS: dict[str, ProviderInfo] = {
-    info.name: info for info in (X11, QEMU, WINDOWS, REMOTE, GATEWAY, OSWORLD)
-}
+PROVIDERS: dict[str, ProviderInfo] = DESK_HOST | {info.name: info for info in (REMOTE, GATEWAY, OSWORLD)}
 """Value of `desktops.provider` -> its row."""
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ else:
 class DesktopConfig(Section):
     """The machines that episodes run on."""
 
-    provider: ProviderName = knob("x11", "Where desktops come from.")
+    provider: ProviderName = knob(DEFAULT_PROVIDER, "Where desktops come from.")
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
     max_turns: int = knob(8, "Turns before a trajectory is truncated.", unit="turns", ge=1, le=200)
     turn_timeout_s: float = knob(

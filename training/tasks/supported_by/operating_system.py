@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from training.contracts.config.providers.provider_info import System
 from training.contracts.types import Task
 from training.tasks.supported_by.shell_commands import programs_of
 
-System = Literal["linux", "windows"]
 TITLES: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
 WINDOWS_PLACE = re.compile(
     r"(?<![\w/])[a-z]:(?:\\|/(?!/))"

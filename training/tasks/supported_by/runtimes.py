@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from training.contracts.config import DesktopConfig, OsworldConfig
-from training.contracts.config.providers.remote import RemoteConfig
-from training.contracts.config.providers.windows import WindowsConfig
+from training.contracts.config.providers.provider_info import ProviderSection
 from training.contracts.config.providers.x11 import OFFICE
 from training.contracts.types import Task
 from training.tasks.supported_by.deskhand import unsupported_reason
@@ -63,22 +62,23 @@ PROGRAMS: dict[TaskRuntime, Programs] = {
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     """The runtime of an experiment with these desktops."""
     section = desktops.provider_section
-    if isinstance(section, WindowsConfig) or (
-        isinstance(section, RemoteConfig) and section.os_type.lower() == "windows"
-    ):
+    if isinstance(section, OsworldConfig):
+        return osworld_runtime(section, desktops.section_of(section.machine_provider))
+    if section.system == "windows":
         return TaskRuntime.WINDOWS
-    if not isinstance(section, OsworldConfig):
-        has_office = section.desktop_fields().get("image") in (OFFICE_IMAGE, OFFICE)
-        return TaskRuntime.OWN_OFFICE if has_office else TaskRuntime.OWN
-    image = desktops.qemu.image if section.machine_provider == "qemu" else ""
-    return osworld_runtime(section, image)
+    return TaskRuntime.OWN_OFFICE if image_of(section) in (OFFICE_IMAGE, OFFICE) else TaskRuntime.OWN
 
 
-def osworld_runtime(section: OsworldConfig, image: str) -> TaskRuntime:
-    """The runtime of provider osworld; `image` is its virtual machines', "" on x11."""
+def osworld_runtime(section: OsworldConfig, machine: ProviderSection) -> TaskRuntime:
+    """The runtime of provider osworld on desktops with the knobs `machine`, if they are ours."""
     if not section.machine_provider:
-        return TaskRuntime.OSWORLD_WINDOWS if section.os_type == "Windows" else TaskRuntime.OSWORLD
-    return TaskRuntime.OSWORLD_OFFICE if image == OFFICE_IMAGE else TaskRuntime.OSWORLD_HERE
+        return TaskRuntime.OSWORLD_WINDOWS if section.system == "windows" else TaskRuntime.OSWORLD
+    return TaskRuntime.OSWORLD_OFFICE if image_of(machine) == OFFICE_IMAGE else TaskRuntime.OSWORLD_HERE
+
+
+def image_of(section: ProviderSection) -> str:
+    """The image that these knobs choose; "" where there is none to choose."""
+    return str(section.desktop_fields().get("image", ""))
 
 
 def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.contracts.config import OWN_DESKTOPS, PROVIDERS, Capability, DesktopConfig, ProviderInfo
+from training.contracts.config import DEFAULT_PROVIDER, PROVIDERS, Capability, DesktopConfig, ProviderInfo
 from webapp.fleet.models import Host
 
 
@@ -32,15 +32,15 @@ def _osworld_on(info: ProviderInfo) -> Offer:
 
 OFFERS = (
     *(_own_desktops(info) for info in PROVIDERS.values() if info.is_on_desk_host),
-    *(_osworld_on(info) for info in PROVIDERS.values() if info.name in OWN_DESKTOPS),
+    *(_osworld_on(info) for info in PROVIDERS.values() if info.runs_desktop_env),
 )
 
 
 def offers() -> list[Offer]:
-    """What the machines that have reported can provide; X11 while none has."""
+    """What the machines that have reported can provide; the default one while none has."""
     usable = {
         row["provider"] for host in Host.objects.all() for row in host.providers if row.get("usable")
-    } or {"x11"}
+    } or {DEFAULT_PROVIDER}
     return [offer for offer in OFFERS if offer.provider in usable]
 
 

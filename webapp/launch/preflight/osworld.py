@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from training.contracts.config import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config import OsworldConfig
 
 INSTALL = "Install it there by `make osworld-env`"
 
@@ -19,7 +19,7 @@ def osworld_warnings(config: OsworldConfig) -> Iterator[tuple[str, str, str]]:
     if not os.path.isfile(python):
         detail = f"{python} is not on this machine. {INSTALL} if env workers run here."
         yield "OSWorld's environment is not installed", detail, "desktops.osworld.python"
-    if config.machines not in OWN_DESKTOPS:
+    if not config.machine_provider:
         detail = f"DesktopEnv starts {config.machines} machines: env workers need their engine or account."
         yield "Machines of OSWorld's own", detail, "desktops.osworld.machines"
     for knob in ("checkout", "downloads"):

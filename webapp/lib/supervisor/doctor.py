@@ -12,22 +12,14 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from training.contracts.config.providers.desk_host import DESK_HOST
+from training.contracts.config.providers.provider_info import ProviderInfo
 from webapp.lib.disk_room import nearest_existing
 from webapp.lib.static_files.npm_assets import PACKAGES, AssetsMissing, installed_version
 from webapp.lib.supervisor.redis_server import RedisMissing, find_redis
 
-DESKTOP_PROGRAMS = (
-    "Xvnc",
-    "openbox",
-    "mousepad",
-    "galculator",
-    "xterm",
-    "zenity",
-    "pcmanfm",
-    "wmctrl",
-    "xdotool",
-)
-MACHINE_PROGRAMS = ("qemu-system-x86_64", "qemu-img")
+SANDBOXED = tuple(info for info in DESK_HOST.values() if not info.is_virtual_machine)
+MACHINES = tuple(info for info in DESK_HOST.values() if info.is_virtual_machine)
 DESKTOP_USER = os.environ.get("DESKHAND_DESKTOP_USER") or "deskhand"
 LOWEST_FREE_GB = 3
 SANDBOX_TIMEOUT_S = 40
@@ -84,25 +76,32 @@ def assets() -> Finding:
     return Finding("assets", True, ", ".join(versions))
 
 
+def programs_of(providers: tuple[ProviderInfo, ...]) -> list[str]:
+    """What these need, each once."""
+    return list(dict.fromkeys(name for info in providers for name in info.programs))
+
+
 def desktop_programs() -> Finding:
     root = Path(os.environ.get("DESKHAND_DESKTOP_ROOT") or "/")
     # lexists: a link inside another root may be absolute.
+    programs = programs_of(SANDBOXED)
     missing = [
         name
-        for name in DESKTOP_PROGRAMS
+        for name in programs
         if not (shutil.which(name) if root == Path("/") else os.path.lexists(root / "usr/bin" / name))
     ]
     where = "" if root == Path("/") else f" in {root}"
     if missing:
         return Finding("desktops", False, f"missing{where}: {' '.join(missing)}; run `make setup`")
-    return Finding("desktops", True, f"{len(DESKTOP_PROGRAMS)} programs found{where}")
+    return Finding("desktops", True, f"{len(programs)} programs found{where}")
 
 
 def machines() -> Finding:
     """Whether virtual machines can run here; whether KVM really works is found by their first boot."""
-    missing = [name for name in MACHINE_PROGRAMS if not shutil.which(name)]
+    missing = [name for name in programs_of(MACHINES) if not shutil.which(name)]
     if missing:
-        text = f"missing: {' '.join(missing)}; apt-get install qemu-system-x86 qemu-utils"
+        packages = " ".join(dict.fromkeys(info.packages for info in MACHINES))
+        text = f"missing: {' '.join(missing)}; apt-get install {packages}"
         return Finding("machines", False, text, is_needed=False)
     images = sorted(path.parent.name for path in settings.DATA_DIR.glob("images/*/image.json"))
     if not images:
@@ -112,14 +111,19 @@ def machines() -> Finding:
 
 
 def isolation() -> Finding:
-    """Whether desktops get a sandbox here, as the provider of X11 desktops sees it."""
-    command = [sys.executable, "-m", "workers.desktops.x11.sandbox"]
-    asked = subprocess.run(
-        command, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=SANDBOX_TIMEOUT_S, check=False
-    )
-    if asked.returncode:
-        problem = asked.stdout.strip() or asked.stderr.strip()[-200:]
-        return Finding("isolation", False, f"{problem}: no desktops, or with --unsafe-desktops weak ones")
+    """Whether desktops get a sandbox here, as their providers see it."""
+    for check in filter(None, (info.isolation_check for info in DESK_HOST.values())):
+        asked = subprocess.run(
+            [sys.executable, "-m", check],
+            cwd=settings.BASE_DIR,
+            capture_output=True,
+            text=True,
+            timeout=SANDBOX_TIMEOUT_S,
+            check=False,
+        )
+        if asked.returncode:
+            problem = asked.stdout.strip() or asked.stderr.strip()[-200:]
+            return Finding("isolation", False, f"{problem}: no desktops, or with --unsafe-desktops weak ones")
     who = f"; root's desk host goes on as user {DESKTOP_USER}" if os.geteuid() == 0 else ""
     return Finding("isolation", True, f"bubblewrap works{who}")
 

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from training.actions.errors import ActionTextError
 from training.actions.write.pyautogui_call import machine_code, pyautogui_code
-from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig, QemuConfig
+from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
 from training.contracts.secret_store import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.supported_by.osworld import osworld_reason
@@ -56,10 +56,7 @@ class OsworldEnvironment:
         """Lease the desktop, start the child, make DesktopEnv. Raises EnvError, leaving nothing behind."""
         assert isinstance(request.knobs, OsworldConfig)
         self._knobs = request.knobs
-        machine = request.machine_knobs
-        self._runtime = osworld_runtime(
-            request.knobs, machine.image if isinstance(machine, QemuConfig) else ""
-        )
+        self._runtime = osworld_runtime(request.knobs, request.machine_knobs)
         python = find_python(self._knobs.python)
         self._host = self._lease(request)
         self._process: OsworldProcess | None = None

@@ -7,6 +7,9 @@ from typing import Any
 from training.contracts.config.providers.provider_info import ProviderSection
 from training.contracts.config.section import knob
 
+MACHINE_PROGRAMS = ("qemu-system-x86_64", "qemu-img")
+MACHINE_PACKAGES = "qemu-system-x86 qemu-utils"
+
 
 class MachineConfig(ProviderSection):
     """Virtual machines, cloned from a paused template."""

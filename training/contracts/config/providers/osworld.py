@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from training.contracts.config.plain_values import PathText
-from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
+from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
+from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection, System
 from training.contracts.config.section import knob
 
-OWN_DESKTOPS = frozenset({"x11", "qemu"})
-"""Values of `machines` that the desk host of this machine provides."""
+OWN_PROVIDERS = ("docker", "vmware", "virtualbox", "aws", "azure", "aliyun", "volcengine")
+"""DesktopEnv's own."""
+HERE = ", ".join(FOR_DESKTOP_ENV)
+
+if TYPE_CHECKING:
+    Machines = str
+else:
+    Machines = Literal[(*FOR_DESKTOP_ENV, *OWN_PROVIDERS)]  # the tables are the only lists of names
 
 
 class OsworldConfig(ProviderSection):
     """xlang-ai's DesktopEnv sets tasks up and scores them; install it by `make osworld-env`."""
 
-    machines: Literal[
-        "x11", "qemu", "docker", "vmware", "virtualbox", "aws", "azure", "aliyun", "volcengine"
-    ] = knob("x11", "What DesktopEnv drives: our desktops (x11, qemu), or one of its own providers.")
+    machines: Machines = knob(
+        DEFAULT_PROVIDER, f"What DesktopEnv drives: our desktops ({HERE}), or one of its own providers."
+    )
     accessibility: bool = knob(
         False,
         "x11: programs publish their widgets, for evaluators of the accessibility tree; such a desktop is "
@@ -69,8 +76,13 @@ class OsworldConfig(ProviderSection):
         return {"accessibility": self.accessibility}
 
     @property
+    def system(self) -> System:
+        own = not self.machine_provider and self.os_type == "Windows"
+        return "windows" if own else "linux"
+
+    @property
     def machine_provider(self) -> str:
-        return self.machines if self.machines in OWN_DESKTOPS else ""
+        return self.machines if self.machines in FOR_DESKTOP_ENV else ""
 
     @property
     def no_screen_reason(self) -> str:
@@ -78,7 +90,7 @@ class OsworldConfig(ProviderSection):
             return ""
         return (
             f"Machines of OSWorld's own provider {self.machines} show us screenshots only: their screen is "
-            "DesktopEnv's. OSWorld on our desktops (x11, qemu) can be watched and used."
+            f"DesktopEnv's. OSWorld on our desktops ({HERE}) can be watched and used."
         )
 
 

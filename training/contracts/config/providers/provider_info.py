@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from training.contracts.config.section import Problem, Section
+
+System = Literal["linux", "windows"]
+"""What a desktop runs."""
 
 
 class Capability(StrEnum):
@@ -35,6 +38,11 @@ class ProviderSection(Section):
     def secrets(self) -> dict[str, str]:
         """Knob -> name of the secret that it names."""
         return {}
+
+    @property
+    def system(self) -> System:
+        """What its desktops run."""
+        return "linux"
 
     @property
     def machine_provider(self) -> str:
@@ -69,6 +77,14 @@ class ProviderInfo:
     """The desk host makes its desktops: it has a row in `workers.desktops.registry`."""
     is_virtual_machine: bool = False
     """Guests are emulated where KVM is missing: what runs inside is slow, the monitor is not."""
+    programs: tuple[str, ...] = ()
+    """Without them none of its desktops starts."""
+    packages: str = ""
+    """What installs them, where `make setup` does not."""
+    isolation_check: str = ""
+    """Module that exits with 0 where its desktops are isolated on this machine; "" = they always are."""
+    runs_desktop_env: bool = False
+    """OSWorld's DesktopEnv can drive its desktops."""
     image_source: str = ""
     """Where its disk images come from, for people; "" = it needs none."""
     proof_stall_s: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training.contracts.config.providers.machine import MachineConfig
+from training.contracts.config.providers.machine import MACHINE_PACKAGES, MACHINE_PROGRAMS, MachineConfig
 from training.contracts.config.providers.provider_info import Capability, ProviderInfo
 from training.contracts.config.section import knob
 
@@ -22,6 +22,9 @@ QEMU = ProviderInfo(
     capabilities=frozenset({Capability.SNAPSHOT}),
     is_on_desk_host=True,
     is_virtual_machine=True,
+    programs=MACHINE_PROGRAMS,
+    packages=MACHINE_PACKAGES,
+    runs_desktop_env=True,
     image_source="make guest-image",
     proof_stall_s=900,
 )

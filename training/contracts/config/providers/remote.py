@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.checked_url import checked_url
-from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
+from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection, System
 from training.contracts.config.section import Problem, knob
 
 
@@ -53,6 +53,10 @@ class RemoteConfig(ProviderSection):
             slots = f"{len(self.urls)} in desktops.remote.urls, {self.slots_per_url} slots_per_url"
             text = f"the remote servers offer {places} desktops: {slots}"
             yield "desktops.num_desktops", text
+
+    @property
+    def system(self) -> System:
+        return "windows" if self.os_type.lower() == "windows" else "linux"
 
     def secrets(self) -> dict[str, str]:
         return {"token_secret": self.token_secret}

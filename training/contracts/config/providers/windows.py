@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from training.contracts.config.providers.machine import MachineConfig
-from training.contracts.config.providers.provider_info import Capability, ProviderInfo
+from training.contracts.config.providers.machine import MACHINE_PACKAGES, MACHINE_PROGRAMS, MachineConfig
+from training.contracts.config.providers.provider_info import Capability, ProviderInfo, System
 from training.contracts.config.section import knob
 
 
@@ -16,6 +16,10 @@ class WindowsConfig(MachineConfig):
     )
     vcpus: int = knob(2, "Processors of one machine.", ge=1, le=32)
 
+    @property
+    def system(self) -> System:
+        return "windows"
+
 
 WINDOWS = ProviderInfo(
     name="windows",
@@ -24,6 +28,8 @@ WINDOWS = ProviderInfo(
     capabilities=frozenset({Capability.SNAPSHOT}),
     is_on_desk_host=True,
     is_virtual_machine=True,
+    programs=MACHINE_PROGRAMS,
+    packages=MACHINE_PACKAGES,
     image_source="docs/windows.md",
     proof_stall_s=1800,
 )

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from pydantic import ValidationError
 
-from training.contracts.config import PROVIDERS, DesktopConfig
+from training.contracts.config import DEFAULT_PROVIDER, PROVIDERS, DesktopConfig
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.task_verification import NothingHappens, Verdict, verify
@@ -27,7 +27,9 @@ class Command(BaseCommand):
         parser.add_argument("--family", help="only this family")
         parser.add_argument("--limit", type=int, default=0, help="tasks per family, spread evenly; 0 = all")
         parser.add_argument("--team", help="team that owns the trajectories; default: the oldest")
-        parser.add_argument("--provider", default="x11", choices=VERIFIABLE, help="desktops to run on")
+        parser.add_argument(
+            "--provider", default=DEFAULT_PROVIDER, choices=VERIFIABLE, help="desktops to run on"
+        )
         parser.add_argument(
             "--image", default="", help="desktops.PROVIDER.image; default: the provider's own"
         )
