@@ -72,6 +72,12 @@ ROOMS: tuple[Room, ...] = (
         keeps=("openenv", "sandboxes"),  # of our own client, and of our own provider `gateway`
     ),
     Room(
+        "webapp/notifications/channels",
+        tests=("tests/webapp/notifications",),
+        keeps=("browser", "webhook"),  # the page of rules offers the first; tests of sending use both
+        also=("templates/notifications/channels/{name}",),
+    ),
+    Room(
         "webapp/accounts/identity_providers",
         tests=("tests/webapp/accounts",),
         tables=ROUTE_TABLES,

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from django.urls import reverse
 
+from webapp.notifications.channels.contract import Message
 from webapp.notifications.models import Delivery
 from webapp.notifications.pictures import picture_of, token_of
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What is told, without how."""
-
-    id: str
-    """The same in every try."""
-    kind: str
-    title: str
-    text: str
-    url: str
-    """Of the page that shows it."""
-    team_id: int
-    team: str
-    experiment_id: int | None
-    at: datetime
-    picture: bytes | None
-    """A strip of screenshots as a JPEG."""
-    picture_url: str
-    """Shows the same without a sign-in, for 30 days; "" without one."""
 
 
 def message_of(delivery: Delivery) -> Message:

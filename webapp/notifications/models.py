@@ -15,20 +15,9 @@ from webapp.experiments.models import Experiment
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 from webapp.lib.long_work import LongWork
 from webapp.live.event_publishing import publish
-
-
-class Channel(models.TextChoices):
-    """Where a rule tells it."""
-
-    WEBHOOK = "webhook", "Webhook"
-    SLACK = "slack", "Slack"
-    DISCORD = "discord", "Discord"
-    EMAIL = "email", "E-mail"
-    BROWSER = "browser", "Browser"
-
-    @property
-    def is_url(self) -> bool:
-        return self in (self.WEBHOOK, self.SLACK, self.DISCORD)
+from webapp.notifications.channels.contract import Channel
+from webapp.notifications.channels.registry import CHANNELS, channel_choices
+from webapp.notifications.channels.targets import MAX_TARGET
 
 
 class Kind(models.TextChoices):
@@ -45,7 +34,6 @@ class Kind(models.TextChoices):
 
 
 RULE_KINDS = tuple(kind for kind in Kind if kind is not Kind.TEST)
-MAX_TARGET = 1000
 DEFAULT_STALLED_MINUTES = 30
 DEFAULT_INBOX_HOURS = 24
 
@@ -55,7 +43,7 @@ class NotificationRule(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="notification_rules")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    channel = models.CharField(max_length=8, choices=Channel)
+    channel = models.CharField(max_length=8, choices=channel_choices)
     kinds = ReportedJSONField(default=list)
     """Of `RULE_KINDS`."""
     target = models.CharField(max_length=MAX_TARGET, blank=True)
@@ -75,9 +63,14 @@ class NotificationRule(models.Model):
         return f"{self.get_channel_display()} {self.shown_target}".rstrip()
 
     @property
+    def channel_row(self) -> Channel:
+        """How it sends."""
+        return CHANNELS[self.channel]
+
+    @property
     def shown_target(self) -> str:
         """Where it tells it, without what only its author knows."""
-        parts = urlsplit(self.target) if Channel(self.channel).is_url else None
+        parts = urlsplit(self.target) if self.channel_row.is_url else None
         return f"{parts.scheme}://{parts.netloc}/…" if parts else self.target
 
     @property

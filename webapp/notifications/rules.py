@@ -13,17 +13,16 @@ from django.utils import timezone
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue
+from webapp.notifications.channels.registry import CHANNELS
 from webapp.notifications.models import (
     DEFAULT_INBOX_HOURS,
     DEFAULT_STALLED_MINUTES,
     RULE_KINDS,
-    Channel,
     Delivery,
     Kind,
     NotificationRule,
 )
 from webapp.notifications.outbox import tell_pages, try_again
-from webapp.notifications.targets import check_target
 
 MAX_RULES = 50
 """Of a team: the dispatcher looks through all of them every few seconds."""
@@ -47,14 +46,14 @@ class NewRule:
 @transaction.atomic
 def add_rule(*, team: Team, by: AbstractBaseUser, site_url: str, wish: NewRule) -> NotificationRule:
     """Tell of its kinds from now on. Raises BadValue naming the field."""
-    if wish.channel not in Channel:
-        raise BadValue("channel", f"one of {', '.join(Channel.values)}")
+    if wish.channel not in CHANNELS:
+        raise BadValue("channel", f"one of {', '.join(CHANNELS)}")
     if not wish.kinds or any(kind not in RULE_KINDS for kind in wish.kinds):
         raise BadValue("kinds", f"some of {', '.join(RULE_KINDS)}")
     if team.notification_rules.count() >= MAX_RULES:
         raise BadValue("", f"{team} has {MAX_RULES} rules; delete one of them")
     target, secret = wish.target.strip(), wish.secret.strip()
-    check_target(team=team, channel=wish.channel, target=target, secret=secret)
+    CHANNELS[wish.channel].check(team, target, secret)
     kinds = [kind for kind in RULE_KINDS if kind in wish.kinds]
     columns = asdict(wish) | {"kinds": kinds, "target": target, "secret": secret}
     rule = NotificationRule.objects.create(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -17,11 +16,11 @@ from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.live.event_publishing import last_seq
 from webapp.notifications import rules
+from webapp.notifications.channels.registry import CHANNELS
 from webapp.notifications.models import (
     DEFAULT_INBOX_HOURS,
     DEFAULT_STALLED_MINUTES,
     RULE_KINDS,
-    Channel,
     Delivery,
     Kind,
     NotificationRule,
@@ -43,21 +42,13 @@ def _page(
     context = {
         "nav": "team",
         "rules": held.team.notification_rules.order_by("pk"),
-        "channels": [(channel, channel.label, _hint(channel)) for channel in Channel],
+        "channels": [(name, row.label, row.hint()) for name, row in CHANNELS.items()],
         "kinds": [(kind, kind.label) for kind in RULE_KINDS],
         "entered": {"stalled_minutes": DEFAULT_STALLED_MINUTES, "inbox_hours": DEFAULT_INBOX_HOURS} | entered,
         "is_admin": Role(held.role).includes(Role.ADMIN),
         "cursor": last_seq(f"notices.{held.team_id}"),
     }
     return render(request, "notifications/list.html", context | _log_context(request, held), status=status)
-
-
-def _hint(channel: Channel) -> str:
-    if channel is Channel.EMAIL:
-        return "Addresses, with commas" if settings.MAIL_SERVER.host else "needs DESKHAND_EMAIL_URL"
-    return {Channel.WEBHOOK: "https://…", Channel.BROWSER: "no target"}.get(
-        channel, "URL of its incoming webhook"
-    )
 
 
 @require_safe

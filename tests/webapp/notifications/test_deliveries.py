@@ -1,93 +1,25 @@
-"""Messages to real receivers: an HTTP server, an SMTP server, an event stream."""
+"""Messages to real receivers: tried again, given up, judged, and sent once."""
 
 import base64
-import email
-import email.policy
 import hashlib
 import hmac
 import json
-from datetime import timedelta
-from email.parser import BytesParser
 from io import BytesIO
 
 import pytest
-from aiosmtpd.controller import Controller
-from django.core.management import call_command
 from django.test import Client
-from django.utils import timezone
 from PIL import Image
 
-from testing.factories import make_experiment, make_team, make_trajectory, make_user
-from testing.http_receiver import HttpReceiver
-from training.contracts.remote_addresses import read_networks
-from training.contracts.secret_grants import add_grant
-from webapp.experiments.models import ExperimentStatus
+from testing.notifications import SITE, deliver, due_now, fail_one, grant, rule_of
 from webapp.lib.mail_server import MailServer
 from webapp.lib.request_values import BadValue
-from webapp.lib.supervisor.ports import free_port
 from webapp.live.models import Event
 from webapp.notifications import outbox, rules
 from webapp.notifications.channels import http_post
-from webapp.notifications.models import Delivery, DeliveryStatus, Kind, NotificationRule
+from webapp.notifications.models import Delivery, DeliveryStatus
 
 pytestmark = pytest.mark.django_db
-SITE = "http://testserver"
 KEY = base64.b64encode(b"k" * 32).decode()
-
-
-@pytest.fixture(autouse=True)
-def installation(settings, tmp_path):
-    settings.REMOTE_NETWORKS = read_networks(["127.0.0.0/8"])
-    settings.SECRETS_DIR = tmp_path / "secrets"
-    settings.SECRETS_DIR.mkdir()
-
-
-@pytest.fixture
-def receiver():
-    with HttpReceiver() as found:
-        yield found
-
-
-@pytest.fixture
-def admin():
-    return make_user("admin", team=make_team("home"), name="ada")
-
-
-def grant(settings, name: str, value: str, *urls: str) -> None:
-    path = settings.SECRETS_DIR / name
-    path.touch(mode=0o600)
-    path.write_text(value)
-    add_grant(settings.SECRETS_DIR, secret=name, team="home", urls=urls)
-
-
-def rule_of(admin, channel: str, target: str = "", **values) -> NotificationRule:
-    team = admin.memberships.get().team
-    wish = rules.NewRule(channel=channel, target=target, kinds=[Kind.FAILED], **values)
-    return rules.add_rule(team=team, by=admin, site_url=SITE, wish=wish)
-
-
-def fail_one(admin, name: str = "grip <two> & more|x"):
-    """An experiment with five screens that has failed."""
-    experiment = make_experiment(team=admin.memberships.get().team, owner=admin, name=name)
-    make_trajectory(experiment=experiment, turns=5)
-    experiment.status, experiment.ended_at = ExperimentStatus.FAILED, timezone.now()
-    experiment.message = "CUDA ran out of memory."
-    experiment.save()
-    return experiment
-
-
-def deliver() -> None:
-    """What the dispatcher does, in this process."""
-    outbox.note_news()
-    if (pk := Delivery.next_waiting()) is not None:
-        call_command("run_work", "notification", str(pk))
-
-
-def due_now(delivery: Delivery) -> timedelta:
-    """Make it due; how long it had to wait."""
-    delivery.refresh_from_db()
-    Delivery.objects.filter(pk=delivery.pk).update(next_at=timezone.now())
-    return delivery.next_at - timezone.now()
 
 
 def test_a_webhook_is_told_once_and_can_check_who_told_it(admin, receiver, settings):
@@ -180,7 +112,7 @@ def test_addresses_and_secrets_are_judged_when_a_rule_is_set_and_when_it_tells(a
         "x",
     ):
         with pytest.raises(BadValue, match="target: "):
-            rule_of(admin, "slack", target)
+            rule_of(admin, "webhook", target)
     grant(settings, "hook-key", KEY, receiver.url)
     by_name = rule_of(admin, "webhook", f"http://127.0.0.1.nip.example.localhost:{port}/")
     known = rule_of(admin, "webhook", receiver.url, secret="hook-key")
@@ -210,40 +142,6 @@ def test_a_name_is_looked_up_when_it_is_told_and_its_address_judged_then(
     assert receiver.received == []
 
 
-def test_slack_and_discord_get_what_they_take_and_their_urls_stay_unknown(admin, receiver, settings):
-    grant(settings, "chat", "T0/B0/sEcReT", f"{receiver.url}/services")
-    rule_of(admin, "slack", f"{receiver.url}/services/{{secret}}", secret="chat")
-    rule_of(admin, "discord", f"{receiver.url}/api/webhooks/1/tOkEn")
-    experiment = fail_one(admin)
-    deliver()
-    slack, discord = receiver.received
-    assert slack.path == "/services/T0/B0/sEcReT"
-    section, image = json.loads(slack.body)["blocks"]
-    link = f"*<{SITE}/experiments/{experiment.pk}/|Failed: #{experiment.pk} grip &lt;two&gt; &amp; more¦x>*"
-    assert section["text"]["text"] == f"{link}\nCUDA ran out of memory."
-    assert "grip &lt;two&gt;" in json.loads(slack.body)["text"]  # where "<!channel>" would wake everybody
-    assert Client().get(image["image_url"].removeprefix(SITE)).status_code == 200
-
-    assert discord.path == "/api/webhooks/1/tOkEn"
-    head = f"content-type: {discord.headers['content-type']}\r\n\r\n".encode()
-    parts = {
-        part.get_param("name", header="content-disposition"): part
-        for part in BytesParser(policy=email.policy.HTTP).parsebytes(head + discord.body).iter_parts()
-    }
-    told = json.loads(parts["payload_json"].get_content())
-    assert told["allowed_mentions"] == {"parse": []}
-    assert told["embeds"][0]["image"] == {"url": "attachment://screens.jpg"}
-    assert Image.open(BytesIO(parts["files[0]"].get_payload(decode=True))).height == 180
-
-    client = Client()
-    client.force_login(admin)
-    for path in ("/notifications/", "/api/v1/notifications/rules", "/api/v1/notifications", "/audit/"):
-        shown = client.get(path).content.decode()
-        assert receiver.url in shown or path == "/api/v1/notifications"
-        assert "tOkEn" not in shown
-        assert "sEcReT" not in shown
-
-
 def test_what_cannot_be_the_name_of_a_host_is_given_up_at_once(admin):
     rule = rule_of(admin, "webhook", f"https://{'a' * 70}.example/hook?key=tOkEn")
     assert str(rule).endswith(".example/…")
@@ -253,40 +151,6 @@ def test_what_cannot_be_the_name_of_a_host_is_given_up_at_once(admin):
     deliver()
     delivery = rule.deliveries.get()
     assert (delivery.status, "cannot be the name of a host" in delivery.message) == ("failed", True)
-
-
-def test_mail_arrives_with_its_pictures(admin, settings):
-    letters = []
-
-    class Mailbox:
-        async def handle_DATA(self, server, session, envelope):
-            letters.append(envelope)
-            return "250 OK"
-
-    port = free_port()
-    mailbox = Controller(Mailbox(), hostname="127.0.0.1", port=port)
-    mailbox.start()
-    try:
-        settings.MAIL_SERVER = MailServer.read(f"smtp+plain://127.0.0.1:{port}?from=desk@example.org")
-        rule = rule_of(admin, "email", "a@example.org, b@example.org")
-        experiment = fail_one(admin, name="two\nlines")
-        deliver()
-    finally:
-        mailbox.stop()
-    assert rule.deliveries.get().status == "delivered", rule.deliveries.get().message
-    (letter,) = letters
-    assert letter.rcpt_tos == ["a@example.org", "b@example.org"]
-    mail = email.message_from_bytes(letter.content, policy=email.policy.default)
-    assert mail["subject"] == f"[Deskhand] Failed: #{experiment.pk} two lines"
-    assert f"{SITE}/experiments/{experiment.pk}/" in mail.get_body(("plain",)).get_content()
-    assert "cid:screens" in mail.get_body(("html",)).get_content()
-    (picture,) = [part for part in mail.walk() if part.get_content_type() == "image/jpeg"]
-    assert picture["content-id"] == "<screens>"
-    assert Image.open(BytesIO(picture.get_content())).height == 180
-
-    due_now(rules.send_test(rule=rule, by=admin))  # the mailbox is gone
-    deliver()
-    assert rule.deliveries.latest("pk").message == "the mail server did not take it (ConnectionRefusedError)"
 
 
 def test_a_mail_server_is_named_or_refused():

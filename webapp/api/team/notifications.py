@@ -10,10 +10,10 @@ from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.notifications import rules
+from webapp.notifications.channels.registry import ChannelName
 from webapp.notifications.models import (
     DEFAULT_INBOX_HOURS,
     DEFAULT_STALLED_MINUTES,
-    Channel,
     Delivery,
     DeliveryStatus,
     Kind,
@@ -26,7 +26,7 @@ router = Router(tags=["notifications"])
 class NotificationRuleIn(Schema):
     """What is told where."""
 
-    channel: Channel
+    channel: ChannelName
     kinds: list[Kind] = Field(min_length=1, max_length=len(Kind))
     """All but "test"."""
     target: str = Field("", max_length=1000)
@@ -42,7 +42,7 @@ class NotificationRuleOut(Schema):
     """A rule, without the path of its URL."""
 
     id: int
-    channel: Channel
+    channel: ChannelName
     kinds: list[Kind]
     target: str = Field(alias="shown_target")
     secret: str

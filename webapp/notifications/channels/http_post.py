@@ -11,14 +11,12 @@ from training.contracts.remote_addresses import RefusedAddress
 from training.contracts.secret_store import SecretError, read_secret
 from training.outgoing.allowed_connections import post_guarded
 from webapp.lib.request_values import BadValue, decimal_number
-from webapp.notifications.channels.contract import NotDelivered
-from webapp.notifications.models import NotificationRule
-from webapp.notifications.targets import check_target
+from webapp.notifications.channels.contract import Check, NotDelivered, Rule
 
 DEADLINE_S = 15.0
 
 
-def secret_of(rule: NotificationRule) -> str:
+def secret_of(rule: Rule) -> str:
     """The secret's value; "" when the rule names none. Raises NotDelivered."""
     try:
         return read_secret(rule.secret, settings.SECRETS_DIR) if rule.secret else ""
@@ -26,10 +24,10 @@ def secret_of(rule: NotificationRule) -> str:
         raise NotDelivered(str(error), is_permanent=True) from error
 
 
-def post(rule: NotificationRule, url: str, **request: Any) -> None:
+def post(rule: Rule, url: str, *, check: Check, **request: Any) -> None:
     """Send it; an answer of 2xx means that it was taken. Raises NotDelivered, never with the URL in it."""
     try:
-        check_target(team=rule.team, channel=rule.channel, target=rule.target, secret=rule.secret)
+        check(rule.team, rule.target, rule.secret)
     except BadValue as refused:
         problem = f"this installation no longer allows the rule's {refused.field}"
         raise NotDelivered(problem, is_permanent=True) from refused

@@ -6,18 +6,22 @@ from email.mime.image import MIMEImage
 from smtplib import SMTPException, SMTPResponseException
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
 from django.core.mail.backends.smtp import EmailBackend
+from django.core.validators import validate_email
 from django.template.loader import render_to_string
 
 from training.contracts.secret_store import SecretError, read_secret
-from webapp.notifications.channels.contract import NotDelivered
-from webapp.notifications.message import Message
-from webapp.notifications.models import NotificationRule
+from webapp.accounts.models import Team
+from webapp.lib.request_values import BadValue
+from webapp.notifications.channels.contract import Channel, Message, NotDelivered, Rule
+from webapp.notifications.channels.targets import check_length, refuse_secret
 
 PASSWORD = "email-password"
 """Name of the secret."""
 TIMEOUT_S = 15
+MAX_ADDRESSES = 10
 
 
 class _Letter(EmailMultiAlternatives):
@@ -26,7 +30,7 @@ class _Letter(EmailMultiAlternatives):
     mixed_subtype = "related"
 
 
-def send_mail(rule: NotificationRule, message: Message) -> None:
+def send_mail(rule: Rule, message: Message) -> None:
     """One message to all addresses of the rule. Raises NotDelivered."""
     mail = _Letter(
         subject=" ".join(f"[Deskhand] {message.title}".split()),
@@ -36,7 +40,8 @@ def send_mail(rule: NotificationRule, message: Message) -> None:
         headers={"Message-ID": f"<{message.id}@deskhand>"},
         connection=_connection(),
     )
-    mail.attach_alternative(render_to_string("notifications/mail.html", {"message": message}), "text/html")
+    html = render_to_string("notifications/channels/email/mail.html", {"message": message})
+    mail.attach_alternative(html, "text/html")
     if message.picture:
         picture = MIMEImage(message.picture, "jpeg")
         picture.add_header("Content-ID", "<screens>")
@@ -67,3 +72,26 @@ def _connection() -> EmailBackend:
         use_ssl=server.security == "tls",
         timeout=TIMEOUT_S,
     )
+
+
+def check_addresses(team: Team, target: str, secret: str) -> None:
+    """Raises BadValue."""
+    check_length(target)
+    refuse_secret("email", secret)
+    if not settings.MAIL_SERVER.host:
+        raise BadValue("target", "no mail server: an administrator sets DESKHAND_EMAIL_URL")
+    addresses = [address.strip() for address in target.split(",")]
+    if len(addresses) > MAX_ADDRESSES:
+        raise BadValue("target", f"at most {MAX_ADDRESSES} addresses")
+    for address in addresses:
+        try:
+            validate_email(address)
+        except ValidationError as error:
+            raise BadValue("target", f"'{address[:80]}' is no e-mail address") from error
+
+
+def hint() -> str:
+    return "Addresses, with commas" if settings.MAIL_SERVER.host else "needs DESKHAND_EMAIL_URL"
+
+
+EMAIL = Channel("E-mail", send_mail, check_addresses, hint)

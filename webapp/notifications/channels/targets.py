@@ -5,36 +5,42 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 
 from training.contracts.remote_addresses import RefusedAddress, check_url
 from training.contracts.secret_grants import GrantError, check_grant
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
-from webapp.notifications.models import MAX_TARGET, Channel
 
-MAX_ADDRESSES = 10
+MAX_TARGET = 1000
 SECRET = "{secret}"
 
 
-def check_target(*, team: Team, channel: str, target: str, secret: str) -> None:
-    """Raise BadValue naming the field, unless the team may send there by this channel."""
+def check_length(target: str) -> None:
     if len(target) > MAX_TARGET:
         raise BadValue("target", f"longer than {MAX_TARGET} characters")
-    if Channel(channel).is_url:
-        _check_url(target)
-        _check_secret(team, Channel(channel), target, secret)
-        return
+
+
+def check_signed_url(team: Team, target: str, secret: str) -> None:
+    """A URL whose secret, if any, signs what is sent. Raises BadValue."""
+    _check_url(target)
+    _check_secret(team, target, secret)
+
+
+def check_secret_url(team: Team, target: str, secret: str) -> None:
+    """A URL in which the secret has a place. Raises BadValue."""
+    _check_url(target)
+    if (SECRET in target) != bool(secret):
+        raise BadValue("secret", f"name the one that stands for {SECRET} in the URL, or leave both out")
+    _check_secret(team, target, secret)
+
+
+def refuse_secret(channel: str, secret: str) -> None:
     if secret:
         raise BadValue("secret", f"is for webhooks and chats, not for {channel}")
-    if channel == Channel.EMAIL:
-        _check_addresses(target)
-    elif target:
-        raise BadValue("target", "browsers need none: leave it empty")
 
 
 def _check_url(target: str) -> None:
+    check_length(target)
     try:
         parts = urlsplit(target)
         is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -50,26 +56,10 @@ def _check_url(target: str) -> None:
         raise BadValue("target", str(refused)) from refused
 
 
-def _check_secret(team: Team, channel: Channel, target: str, secret: str) -> None:
-    is_chat = channel is not Channel.WEBHOOK
-    if is_chat and (SECRET in target) != bool(secret):
-        raise BadValue("secret", f"name the one that stands for {SECRET} in the URL, or leave both out")
+def _check_secret(team: Team, target: str, secret: str) -> None:
     if not secret:
         return
     try:
         check_grant(settings.SECRETS_DIR, secret=secret, team=team.name, urls=[target])
     except GrantError as refused:
         raise BadValue("secret", str(refused)) from refused
-
-
-def _check_addresses(target: str) -> None:
-    if not settings.MAIL_SERVER.host:
-        raise BadValue("target", "no mail server: an administrator sets DESKHAND_EMAIL_URL")
-    addresses = [address.strip() for address in target.split(",")]
-    if len(addresses) > MAX_ADDRESSES:
-        raise BadValue("target", f"at most {MAX_ADDRESSES} addresses")
-    for address in addresses:
-        try:
-            validate_email(address)
-        except ValidationError as error:
-            raise BadValue("target", f"'{address[:80]}' is no e-mail address") from error

@@ -13,15 +13,14 @@ import hmac
 import json
 import time
 
-from webapp.notifications.channels.contract import NotDelivered
+from webapp.notifications.channels.contract import Channel, Message, NotDelivered, Rule
 from webapp.notifications.channels.http_post import post, secret_of
-from webapp.notifications.message import Message
-from webapp.notifications.models import NotificationRule
+from webapp.notifications.channels.targets import check_signed_url
 
 PREFIX = "whsec_"
 
 
-def post_to_webhook(rule: NotificationRule, message: Message) -> None:
+def post_to_webhook(rule: Rule, message: Message) -> None:
     """Raises NotDelivered."""
     data = {
         "title": message.title,
@@ -37,7 +36,8 @@ def post_to_webhook(rule: NotificationRule, message: Message) -> None:
     headers = {"webhook-id": message.id, "webhook-timestamp": at}
     if key := secret_of(rule):
         headers["webhook-signature"] = signature(key, message.id, at, body)
-    post(rule, rule.target, content=body, headers={"content-type": "application/json", **headers})
+    headers["content-type"] = "application/json"
+    post(rule, rule.target, check=check_signed_url, content=body, headers=headers)
 
 
 def signature(key: str, message_id: str, at: str, body: bytes) -> str:
@@ -49,3 +49,6 @@ def signature(key: str, message_id: str, at: str, body: bytes) -> str:
         raise NotDelivered(problem, is_permanent=True) from error
     digest = hmac.digest(secret, f"{message_id}.{at}.".encode() + body, hashlib.sha256)
     return f"v1,{base64.b64encode(digest).decode()}"
+
+
+WEBHOOK = Channel("Webhook", post_to_webhook, check_signed_url, lambda: "https://…", is_url=True, signs=True)

@@ -1,0 +1,1 @@
+"""Pages of the team that are open."""

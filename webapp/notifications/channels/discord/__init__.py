@@ -1,0 +1,1 @@
+"""Incoming webhooks of Discord."""

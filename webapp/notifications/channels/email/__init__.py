@@ -1,0 +1,1 @@
+"""E-mail by the installation's server."""
