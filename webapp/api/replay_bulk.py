@@ -11,8 +11,9 @@ from webapp.accounts.models import Role
 from webapp.api.binary import binary_answer
 from webapp.api.errors import Conflict
 from webapp.lib.request_values import MAX_WHOLE
-from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
+from webapp.replay.exports import chosen_for_export, export_response
 from webapp.replay.filters import ALL, EntryFilter
+from webapp.replay.formats.registry import FORMATS, FormatName
 from webapp.replay.models import Verdict
 from webapp.replay.queries import entries
 from webapp.replay.services.bulk_labels import label_many
@@ -87,7 +88,7 @@ class CoverageRow(Schema):
 class ExportQuery(Chosen, FilterSchema):
     """Which entries, and how."""
 
-    form: Literal["jsonl", "parquet", "atif"] = "jsonl"
+    form: FormatName = "jsonl"
     images: Literal["base64", "sha256"] = "base64"
     """Of JSON lines; the other forms always have them inside."""
     leave_out: bool = False
@@ -128,11 +129,10 @@ def undo(request: MemberRequest) -> Any:
 @router.get(
     "/export",
     operation_id="export_entries",
-    **binary_answer(*CONTENT_TYPES.values()),
+    **binary_answer(*(one.content_type for one in FORMATS.values())),
 )
 def export(request: MemberRequest, chosen: Query[ExportQuery]) -> HttpResponseBase:
-    """Accepted and gold entries, or those of the filter, as JSON lines, a Parquet table, or a .zip of ATIF
-    documents."""
+    """Accepted and gold entries, or those of the filter, as a file."""
     team = member(request).team
     wanted = chosen.entry_filter(ALL)
     export = chosen_for_export(team.pk, wanted, only_usable=not chosen.verdict)

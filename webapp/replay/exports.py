@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import StreamingHttpResponse
@@ -13,24 +13,16 @@ from training.contracts.types import Action
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.media.file_streams import stream
-from webapp.replay.atif.archive import archive_pieces
 from webapp.replay.filters import EntryFilter
+from webapp.replay.formats.registry import FORMATS
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
-from webapp.replay.parquet_export import table_pieces
 from webapp.replay.queries import entries as entry_queries
 from webapp.replay.services.labels import LABEL_COLUMNS
-from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
+from webapp.replay.slime_export import CannotExport, ImageForm, action_text
 from webapp.trajectories.models import TurnRecord
 
-FileForm = Literal["jsonl", "parquet", "atif"]
-CONTENT_TYPES: dict[FileForm, str] = {
-    "jsonl": "application/x-ndjson; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-    "atif": "application/zip",
-}
 ENTRIES_AT_ONCE = 20
 """Read together, with all their turns."""
-ENDINGS: dict[FileForm, str] = {"jsonl": ".jsonl", "parquet": ".parquet", "atif": "-atif.zip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +49,15 @@ def chosen_for_export(team_id: int, chosen: EntryFilter, *, only_usable: bool) -
 
 
 def export_response(
-    export: ChosenEntries, *, user: User, form: FileForm, images: ImageForm, said: str
+    export: ChosenEntries, *, user: User, form: str, images: ImageForm, said: str
 ) -> StreamingHttpResponse:
     """The file. `said`: the filter, for the audit log."""
     detail = {"entries": len(export.labels), "filter": said[:200]}
     log_action(AuditAction.EXPORTED, person=user, team=export.team_id, kind="entry", **detail)
-    entries = chosen_entries(export)
-    if form == "parquet":
-        pieces = table_pieces(entries)
-    elif form == "atif":
-        pieces = archive_pieces(entries)
-    else:
-        pieces = (export_line(entry, images).encode() + b"\n" for entry in entries)
-    response = StreamingHttpResponse(stream(pieces), content_type=CONTENT_TYPES[form])
-    response["Content-Disposition"] = f'attachment; filename="deskhand-replay{ENDINGS[form]}"'
+    written = FORMATS[form]
+    pieces = written.pieces(chosen_entries(export), images)
+    response = StreamingHttpResponse(stream(pieces), content_type=written.content_type)
+    response["Content-Disposition"] = f'attachment; filename="deskhand-replay{written.ending}"'
     return response
 
 

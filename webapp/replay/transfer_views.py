@@ -10,8 +10,9 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
-from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
+from webapp.replay.exports import chosen_for_export, export_response
 from webapp.replay.filters import EntryFilter
+from webapp.replay.formats.registry import FORMATS, uploads
 from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.services.imports import request_import, task_set_of, upload_of
@@ -55,6 +56,9 @@ def _page(
         "num_usable": rows.count(),
         "task_sets": TaskSet.objects.of(membership.team).order_by("name"),
         "imports": membership.team.replay_imports.select_related("owner")[:NUM_IMPORTS],
+        "formats": [(name, one) for name, one in FORMATS.items() if one.about],
+        "uploads": uploads(),
+        "accepted": ",".join(ending for one in FORMATS.values() for ending in one.endings),
         "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/transfer.html", ctx, status=status)
@@ -68,8 +72,7 @@ def export(request: MemberRequest) -> HttpResponseBase:
     if export.refused and "leave_out" not in request.GET:
         return _page(request, list(export.refused.values()), status=409, can_leave_out=True)
     images: ImageForm = "sha256" if request.GET.get("images") == "sha256" else "base64"
-    asked = request.GET.get("form", "jsonl")
-    form = next((known for known in CONTENT_TYPES if known == asked), None)
-    if form is None:
-        raise BadValue("form", f"one of {', '.join(CONTENT_TYPES)}")
+    form = request.GET.get("form", "jsonl")
+    if form not in FORMATS:
+        raise BadValue("form", f"one of {', '.join(FORMATS)}")
     return export_response(export, user=request.user, form=form, images=images, said=request.GET.urlencode())

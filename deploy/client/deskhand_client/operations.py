@@ -520,8 +520,7 @@ class Operations(Transport):
         images: Literal["base64", "sha256"] | None = None,
         leave_out: bool | None = None,
     ) -> Iterator[bytes]:
-        """Accepted and gold entries, or those of the filter, as JSON lines, a Parquet table, or a .zip of
-        ATIF documents."""
+        """Accepted and gold entries, or those of the filter, as a file."""
         return self._stream(
             "GET",
             "/replay/export",

@@ -34,7 +34,7 @@ def test_an_export_holds_the_verdicts_of_the_moment_it_began(web, team):
     [
         (b"{}", "none", "task_set: choose"),
         (b"", "x", "file: is empty"),
-        (None, "x", "file: choose a .jsonl or .parquet file"),
+        (None, "x", "file: choose a file: .jsonl, "),
     ],
 )
 def test_what_an_upload_lacks_is_named(web, body, task_set, said):

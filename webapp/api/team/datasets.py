@@ -14,16 +14,14 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.queries.lost_attempts import lost_trajectories
 from webapp.lib.media.file_streams import stream
 from webapp.lib.request_values import BadValue
-from webapp.replay.exports import CONTENT_TYPES
+from webapp.trajectories.dataset.parquet_stream import CONTENT_TYPE
 from webapp.trajectories.dataset.shards import MAX_SHARDS, shard_pieces
 from webapp.trajectories.models import Trajectory
 
 router = Router(tags=["trajectories"])
 
 
-@router.get(
-    "/{int:pk}/trajectories", operation_id="export_trajectories", **binary_answer(CONTENT_TYPES["parquet"])
-)
+@router.get("/{int:pk}/trajectories", operation_id="export_trajectories", **binary_answer(CONTENT_TYPE))
 def export_trajectories(
     request: MemberRequest,
     pk: int,
@@ -45,9 +43,7 @@ def export_trajectories(
         AuditAction.EXPORTED, person=request.user, team=experiment.team_id, kind="experiment",
         object_id=experiment.pk, trajectories=purpose or "all", shard=f"{shard} of {num_shards}",
     )  # fmt: skip
-    response = StreamingHttpResponse(
-        stream(shard_pieces(rows, shard, num_shards)), content_type=CONTENT_TYPES["parquet"]
-    )
+    response = StreamingHttpResponse(stream(shard_pieces(rows, shard, num_shards)), content_type=CONTENT_TYPE)
     name = f"experiment-{experiment.pk}-{shard:05d}-of-{num_shards:05d}.parquet"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

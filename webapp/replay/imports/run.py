@@ -14,9 +14,10 @@ from django.db import transaction
 from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
+from webapp.replay.formats.contract import Batch, UnreadableFile
 from webapp.replay.imports.content_keys import key_of_record, known_keys
 from webapp.replay.imports.conversation import ReadProblem
-from webapp.replay.imports.file_rows import Batch, UnreadableFile, batches, data_of, is_of_lines
+from webapp.replay.imports.file_rows import batches, unpacks
 from webapp.replay.imports.images import ImageProblem
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.read_record import Record, read_record
@@ -44,8 +45,7 @@ class Reader:
         problems: dict[int, str] = {}
         for number, row in batch.rows.items():
             try:
-                data = data_of(row)
-                records[number] = read_record(data, self.job.team, self.tasks, keep_images=self.keep_images)
+                records[number] = read_record(row(), self.job.team, self.tasks, keep_images=self.keep_images)
             except (ReadProblem, ImageProblem, BadValue) as problem:
                 problems[number] = str(problem)
         return records, problems
@@ -57,7 +57,7 @@ AT_ONCE_BYTES = 32_000
 
 def run_small_import(job: ReplayImport) -> None:
     """Do at once what was asked of a small file; a larger one, and what unpacks, waits for the dispatcher."""
-    if job.size_bytes <= AT_ONCE_BYTES and is_of_lines(job):
+    if job.size_bytes <= AT_ONCE_BYTES and not unpacks(job):
         kinds["import"].run(job.pk)
         job.refresh_from_db()
 

@@ -19,6 +19,7 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
+from webapp.replay.formats.registry import uploads
 from webapp.replay.models import ImportStatus, ReplayImport
 
 MAX_UPLOAD_BYTES = 512 * 1024 * 1024
@@ -40,7 +41,7 @@ def task_set_of(name: str, team: Team) -> TaskSet:
 def upload_of(file: UploadedFile | None) -> UploadedFile:
     """The file that came with a request. Raises BadValue without one, or one that is too large."""
     if file is None:
-        raise BadValue("file", "choose a .jsonl or .parquet file, or a .zip of ATIF documents")
+        raise BadValue("file", f"choose a file: {uploads()}")
     if not file.size:
         raise BadValue("file", "is empty")
     if file.size > MAX_UPLOAD_BYTES:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+CONTENT_TYPE = "application/vnd.apache.parquet"
 GROUP = 32
 """Rows of a row group: what a reader of a stream holds at once."""
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])

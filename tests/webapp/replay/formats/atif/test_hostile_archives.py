@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from testing.first_desk_screens import menu_screen
 from testing.hostile_values import leaves
 from webapp.lib.request_values import BadValue
-from webapp.replay.atif.archive import UNREADABLE, documents
-from webapp.replay.atif.read import line_of_document
+from webapp.replay.formats.atif.archive import UNREADABLE, documents
+from webapp.replay.formats.atif.read import line_of_document
 from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.imports.messages import read_action
 

@@ -16,9 +16,9 @@ from testing.atif_rules import broken_rules
 from testing.factories import make_replay_entry, make_task, make_team, make_user
 from testing.first_desk_screens import menu_screen
 from webapp.dispatcher.work_kinds import kinds
-from webapp.replay.atif.archive import archive_pieces
-from webapp.replay.atif.read import line_of_document
-from webapp.replay.atif.write import document_of
+from webapp.replay.formats.atif.archive import archive_pieces
+from webapp.replay.formats.atif.read import line_of_document
+from webapp.replay.formats.atif.write import document_of
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.imports import approve_import, request_import
 from webapp.replay.slime_export import export_line

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from webapp.lib.request_values import BadValue, shortened
-from webapp.replay.atif.write import KEY
+from webapp.replay.formats.atif.write import KEY
 from webapp.replay.imports.conversation import IMAGE, ReadProblem
 from webapp.replay.imports.messages import read_action
 

@@ -14,12 +14,15 @@ from pathlib import PurePosixPath
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
+from django.core.files import File
+
 from webapp.lib.media.file_streams import zip_pieces
 from webapp.lib.request_values import BadValue, json_object
-from webapp.replay.atif.read import is_document, line_of_document
-from webapp.replay.atif.write import IMAGES, document_of
+from webapp.replay.formats.atif.read import is_document, line_of_document
+from webapp.replay.formats.atif.write import IMAGES, document_of
+from webapp.replay.formats.contract import BATCH_LINES, Batch, Format, Row, UnreadableFile
 from webapp.replay.imports.conversation import ReadProblem
-from webapp.replay.models import ReplayEntry
+from webapp.replay.models import ReplayEntry, ReplayImport
 from webapp.replay.slime_export import record_of
 from webapp.trajectories.services.frames import read_frame
 
@@ -102,3 +105,32 @@ def _read(archive: ZipFile, name: str) -> bytes:
     if len(body) > MAX_FILE_BYTES:
         raise ReadProblem(name, f"larger than {MAX_FILE_BYTES // 2**20} MiB")
     return body
+
+
+def archive_batches(file: File[Any], job: ReplayImport) -> Iterator[Batch]:
+    """Documents are read one by one when their turn comes."""
+    try:
+        with ZipFile(file) as archive:
+            found = documents(archive)
+            for first in range(job.done_lines, len(found), BATCH_LINES):
+                rows = found[first : first + BATCH_LINES]
+                numbered: dict[int, Row] = {
+                    number: document.line for number, document in enumerate(rows, start=first + 1)
+                }
+                done = first + len(rows)
+                yield Batch(numbered, done, job.size_bytes * done // len(found))
+    except UNREADABLE as error:
+        raise UnreadableFile(f"It is no .zip that can be read ({str(error)[:200]}).") from error
+
+
+ATIF = Format(
+    title="ATIF",
+    about="ATIF is harbor's trajectory format, a document and a folder of images for each entry",
+    content_type="application/zip",
+    ending="-atif.zip",
+    pieces=lambda entries, images: archive_pieces(entries),
+    first_bytes=b"PK\x03\x04",
+    batches=archive_batches,
+    uploads="ATIF as .zip",
+    endings=(".zip",),
+)

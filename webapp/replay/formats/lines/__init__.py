@@ -1,0 +1,1 @@
+"""JSON lines, the form that the others are made from."""
