@@ -22,6 +22,10 @@ class Room:
     """What must pass without one of its features."""
     keeps: tuple[str, ...] = ()
     """Folders beside the registry that are no optional feature."""
+    marker: str = "*/__init__.py"
+    """What each feature's folder holds."""
+    has_registry: bool = True
+    """False: a feature is found by its folder alone."""
     tables: tuple[str, ...] = ()
     """Other files than `registry.py` with rows of a feature."""
     also: tuple[str, ...] = ()
@@ -31,7 +35,7 @@ class Room:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        return (f"{self.folder}/registry.py", *self.tables)
+        return (*((f"{self.folder}/registry.py",) if self.has_registry else ()), *self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class Feature:
 ROUTE_NAME = re.compile(r"\bname=\"([a-z-]+)\"")
 ROUTE_TABLES = ("benchmarks/api_parity.py", "tests/webapp/test_access_matrix.py")
 """They have a row for each page of the product."""
+CLIENT = ("scripts.write_client",)
 ROOMS: tuple[Room, ...] = (
     Room("webapp/trackers", tests=("tests/webapp/trackers",), keeps=("management", "migrations")),
     Room(
@@ -76,6 +81,19 @@ ROOMS: tuple[Room, ...] = (
         tests=("tests/webapp/notifications",),
         keeps=("browser", "webhook"),  # the page of rules offers the first; tests of sending use both
         also=("templates/notifications/channels/{name}",),
+        regenerates=CLIENT,
+    ),
+    Room(
+        "webapp/replay/formats",
+        tests=("tests/webapp/replay", "tests/webapp/api"),
+        keeps=("lines",),  # the others are made from it
+        regenerates=CLIENT,
+    ),
+    Room(
+        "webapp/replay/demonstration_sources",
+        tests=("tests/webapp/replay/test_demonstration_sources.py",),
+        marker="*/mapping.yaml",
+        has_registry=False,
     ),
     Room(
         "webapp/accounts/identity_providers",
@@ -89,5 +107,5 @@ ROOMS: tuple[Room, ...] = (
 def features() -> Iterator[Feature]:
     """All of them, room by room."""
     for room in ROOMS:
-        folders = sorted(path.parent.name for path in (REPOSITORY / room.folder).glob("*/__init__.py"))
+        folders = sorted(path.parent.name for path in (REPOSITORY / room.folder).glob(room.marker))
         yield from (Feature(room, name) for name in folders if name not in room.keeps)

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from training.contracts.types import ActionKind
 
-SHIPPED = Path(__file__).parent
+SHIPPED = {file.parent.name: file for file in sorted(Path(__file__).parent.glob("*/mapping.yaml"))}
+"""Name of the set -> its mapping; a set is one folder here, and no row elsewhere."""
 
 
 class MappingError(ValueError):
@@ -65,12 +66,11 @@ class Mapping(_Strict):
 
 def read_mapping(name: str) -> Mapping:
     """A shipped mapping by its name, or a YAML file by its path. Raises MappingError."""
-    shipped = SHIPPED / f"{name}.yaml"
-    path = shipped if shipped.is_file() and "/" not in name else Path(name)
+    path = SHIPPED.get(name) or Path(name)
     try:
         return Mapping.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
-        known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.yaml")))
+        known = ", ".join(SHIPPED)
         raise MappingError(f"{name}: {error.strerror}; name a YAML file, or one of {known}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise MappingError(f"{path}: not YAML: {error}") from error

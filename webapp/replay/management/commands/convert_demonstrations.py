@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.replay.demonstration_sources.convert import convert
-from webapp.replay.demonstration_sources.mapping import MappingError, read_mapping
+from webapp.replay.demonstration_sources.mapping import SHIPPED, MappingError, read_mapping
 
 MAX_SHOWN = 20
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("folder", type=Path)
         parser.add_argument("output", type=Path)
         parser.add_argument(
-            "--mapping", required=True, help="agentnet, gui-odyssey, or a YAML file written like them"
+            "--mapping", required=True, help=f"{', '.join(SHIPPED)}, or a YAML file written like them"
         )
         parser.add_argument("--limit", type=int, help="episodes to write at most")
 
