@@ -84,6 +84,13 @@ ROOMS: tuple[Room, ...] = (
         regenerates=CLIENT,
     ),
     Room(
+        "webapp/scanners/kinds",
+        tests=("tests/webapp/scanners",),
+        keeps=("loop", "text"),  # tests of scans use both
+        tables=("webapp/scanners/shipped.py",),
+        also=("templates/scanners/kinds/{name}.html",),
+    ),
+    Room(
         "webapp/replay/formats",
         tests=("tests/webapp/replay", "tests/webapp/api"),
         keeps=("lines",),  # the others are made from it

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webapp.accounts.models import Team
-from webapp.scanners.definition_schemas import ModelQuestion, check_allowed
-from webapp.scanners.model_question import num_prompt_tokens
+from webapp.scanners.definition_schemas import check_allowed
+from webapp.scanners.kinds.contract import Asked
 from webapp.scanners.queries.scanners import Known
 from webapp.scanners.services.scans import unread
 from webapp.scanners.transcripts import read_transcripts
@@ -37,12 +37,11 @@ def preview(team: Team, known: Known, slice_key: str) -> Preview:
     rows = unread(team.pk, slice_key, known.row)
     num = rows.count()
     question = known.definition
-    if not isinstance(question, ModelQuestion) or not num:
+    if not isinstance(question, Asked) or not num:
         return Preview(num, 0, 0, 0, None, 0)
     newest = list(rows.order_by("-pk").values_list("pk", flat=True)[:SAMPLE])
-    sizes = [num_prompt_tokens(question, paid.transcript) for paid in read_transcripts(newest)]
+    sizes = [question.num_prompt_tokens(paid.transcript) for paid in read_transcripts(newest)]
     prompt = round(num * sum(sizes) / len(sizes))
-    completion = num * question.max_tokens
-    has_prices = question.price_in > 0 or question.price_out > 0
-    cost = (prompt * question.price_in + completion * question.price_out) / 1e6 if has_prices else None
+    completion = num * question.most_tokens()
+    cost = question.cost(prompt, completion) or None
     return Preview(num, num, prompt, completion, cost, len(sizes))

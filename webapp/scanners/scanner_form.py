@@ -2,66 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_origin
 
 from django.http import QueryDict
 
-from training.contracts.types import ActionKind
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
-from webapp.scanners.definition_schemas import ANY, Definition
-from webapp.scanners.shipped_rules import RULES
-
-KINDS = {
-    "text": "Text: a regular expression",
-    "actions": "A sequence of actions",
-    "loop": "Repeated actions",
-    "still": "A screen that stands still",
-    "rule": "A rule of Deskhand",
-    "model": "A question to a language model",
-}
-PLACES = ("said", "typed", "errors", "screen text")
-FIELDS: dict[str, tuple[str, ...]] = {
-    "text": ("pattern", "where", "min_turns"),
-    "actions": ("steps", "times"),
-    "loop": ("longest", "times"),
-    "still": ("turns",),
-    "rule": ("rule",),
-    "model": ("question", "url", "model", "secret", "screens", "max_tokens", "price_in", "price_out"),
-}
-WHOLE = ("min_turns", "times", "longest", "turns", "screens", "max_tokens")
-DECIMAL = ("price_in", "price_out")
+from webapp.scanners.kinds.contract import Kind
+from webapp.scanners.kinds.registry import KINDS
 
 
 def choices() -> dict[str, Any]:
     """What the form's lists offer."""
-    return {
-        "kinds": KINDS,
-        "places": PLACES,
-        "rules": {name: rule.title for name, rule in RULES.items()},
-        "action_kinds": [*ActionKind, ANY],
-    }
+    offered: dict[str, Any] = {"kinds": {name: kind.title for name, kind in KINDS.items()}}
+    for kind in KINDS.values():
+        offered |= kind.choices()
+    return offered | {"kind_templates": [f"scanners/kinds/{name}.html" for name in KINDS]}
 
 
 def typed_definition(values: QueryDict) -> dict[str, Any]:
     """The fields of the chosen kind; empty ones keep their defaults. Raises BadValue."""
     kind = values.get("kind", "")
-    if kind not in FIELDS:
+    if kind not in KINDS:
         raise BadValue("kind", "choose one of the list")
     found: dict[str, Any] = {"kind": kind}
-    for name in FIELDS[kind]:
-        text = values.get(f"{kind}-{name}", "").strip()
-        if not text:
-            continue
-        if name in WHOLE:
-            found[name] = whole_number(text, name)
-        elif name in DECIMAL:
-            found[name] = decimal_number(text, name)
-        else:
-            found[name] = text.replace(",", " ").split() if name == "steps" else text
+    for name, field in KINDS[kind].model_fields.items():
+        if name != "kind" and (text := values.get(f"{kind}-{name}", "").strip()):
+            found[name] = _typed(name, text, field.annotation)
     return found
 
 
-def form_values(definition: Definition) -> dict[str, Any]:
+def _typed(name: str, text: str, kind: Any) -> Any:
+    """A field's text as its type has it. Raises BadValue."""
+    if kind is int:
+        return whole_number(text, name)
+    if kind is float:
+        return decimal_number(text, name)
+    return text.replace(",", " ").split() if get_origin(kind) is tuple else text
+
+
+def form_values(definition: Kind) -> dict[str, Any]:
     """Name of the field -> what stands in it, to start from another scanner."""
     values = definition.model_dump(mode="json")
     if "steps" in values:
@@ -74,9 +53,9 @@ def typed_values(values: QueryDict) -> dict[str, Any]:
     return {name.replace("-", "_"): values.get(name, "") for name in values}
 
 
-def definition_rows(definition: Definition) -> list[tuple[str, str]]:
+def definition_rows(definition: Kind) -> list[tuple[str, str]]:
     """(field, value) of a definition in words."""
-    rows = [("Kind", KINDS[definition.kind])]
+    rows = [("Kind", definition.title)]
     for name, value in definition.model_dump(mode="json").items():
         if name == "kind" or value in ("", 0.0, 0):
             continue

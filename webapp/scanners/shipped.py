@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.scanners.definition_schemas import Definition, Loop, ModelQuestion, Rule, StillScreen
+from webapp.scanners.kinds.contract import Kind
+from webapp.scanners.kinds.loop.kind import Loop
+from webapp.scanners.kinds.model.kind import ModelQuestion
+from webapp.scanners.kinds.rule.kind import Rule
+from webapp.scanners.kinds.still.kind import StillScreen
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +16,7 @@ class Shipped:
     """A scanner with one line about it."""
 
     title: str
-    definition: Definition
+    definition: Kind
 
 
 SHIPPED: dict[str, Shipped] = {

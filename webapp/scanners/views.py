@@ -18,7 +18,8 @@ from webapp.live.event_publishing import last_seq
 from webapp.rewards_lab.slices import slice_choices
 from webapp.scanners.access import get_scan, get_scanner
 from webapp.scanners.agreement import with_marks, with_verdicts
-from webapp.scanners.definition_schemas import ModelQuestion, read_definition
+from webapp.scanners.definition_schemas import read_definition
+from webapp.scanners.kinds.contract import Asked
 from webapp.scanners.models import Finding, Outcome, Scan, ScanStatus
 from webapp.scanners.preview import preview
 from webapp.scanners.queries.scanners import known_scanners
@@ -77,13 +78,12 @@ def scanner_detail(request: MemberRequest, scanner: str) -> HttpResponse:
     found = found.select_related("trajectory__task").defer("trajectory__task__spec")
     page = paginate(found, request.GET, sorts={"newest": "-id"}, default="newest", noun="findings")
     pks = [known.row.pk] if known.row else []
-    is_model = isinstance(known.definition, ModelQuestion)
     ctx = {
         "nav": "scanners",
         "known": known,
         "rows": definition_rows(known.definition),
-        "is_model": is_model,
-        "lacks_model": is_model and not (known.definition.url and known.definition.model),  # type: ignore[union-attr]
+        "is_model": isinstance(known.definition, Asked),
+        "lacks_model": isinstance(known.definition, Asked) and known.definition.lacks_model,
         "counts": counts_of(pks).get(pks[0], {}) if pks else {},
         "verdicts": with_verdicts(pks).get(pks[0]) if pks else None,
         "marks": with_marks(pks[0]) if pks else None,
@@ -191,7 +191,7 @@ def _scan_context(request: MemberRequest, scan: Scan) -> dict[str, Any]:
         "nav": "scanners",
         "scan": scan,
         "slice_name": dict(slice_choices(scan.team_id)).get(scan.slice, scan.slice),
-        "is_model": isinstance(read_definition(scan.scanner.definition), ModelQuestion),
+        "is_model": isinstance(read_definition(scan.scanner.definition), Asked),
         "findings": list(found.defer("trajectory__task__spec").order_by("-id")[:MAX_SCANS]),
         "has_ended": status.is_final(),
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),

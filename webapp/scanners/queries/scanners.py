@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webapp.accounts.models import Team
-from webapp.scanners.definition_schemas import Definition, read_definition
+from webapp.scanners.definition_schemas import read_definition
+from webapp.scanners.kinds.contract import Kind
 from webapp.scanners.models import Scanner
 from webapp.scanners.shipped import SHIPPED
 
@@ -17,7 +18,7 @@ class Known:
     key: str
     """As "loops.v1"."""
     title: str
-    definition: Definition
+    definition: Kind
     row: Scanner | None
     """None before its first scan."""
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from webapp.lib.chat.chat_server import ChatServer, Said
-from webapp.scanners.definition_schemas import ModelQuestion
+from webapp.scanners.kinds.contract import Answer, Hit
 from webapp.scanners.models import Outcome
-from webapp.scanners.shipped_rules import Hit
 from webapp.scanners.transcripts import Transcript, TranscriptTurn
 from webapp.trajectories.services.frames import read_frame
 
@@ -33,15 +31,15 @@ SYSTEM = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back for one transcript."""
+class Question(Protocol):
+    """What is asked, and how much of a transcript goes with it."""
 
-    outcome: Outcome
-    hit: Hit | None
-    """With a note also for UNCLEAR."""
-    num_prompt_tokens: int
-    num_completion_tokens: int
+    @property
+    def question(self) -> str: ...
+    @property
+    def screens(self) -> int: ...
+    @property
+    def max_tokens(self) -> int: ...
 
 
 def transcript_text(transcript: Transcript) -> str:
@@ -67,7 +65,7 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} [...] {text[-most // 2 :]}"
 
 
-def messages_of(question: ModelQuestion, transcript: Transcript) -> list[dict[str, Any]]:
+def messages_of(question: Question, transcript: Transcript) -> list[dict[str, Any]]:
     """The chat that is sent."""
     told = f"Question: {question.question}\n\nTranscript:\n{transcript_text(transcript)}"
     shown = screens_of(question, transcript)
@@ -78,7 +76,7 @@ def messages_of(question: ModelQuestion, transcript: Transcript) -> list[dict[st
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": parts}]
 
 
-def screens_of(question: ModelQuestion, transcript: Transcript) -> list[str]:
+def screens_of(question: Question, transcript: Transcript) -> list[str]:
     """sha256 of the last different screens."""
     frames = [*(turn.frame for turn in transcript.turns), transcript.final_frame]
     different = list(dict.fromkeys(frame for frame in frames if frame))
@@ -93,13 +91,13 @@ def _data_url(frame: str) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(body).decode()}"
 
 
-def num_prompt_tokens(question: ModelQuestion, transcript: Transcript) -> int:
+def num_prompt_tokens(question: Question, transcript: Transcript) -> int:
     """About as many as it will take."""
     text = len(SYSTEM) + len(question.question) + len(transcript_text(transcript))
     return text // CHARS_PER_TOKEN + IMAGE_TOKENS * len(screens_of(question, transcript))
 
 
-def ask(server: ChatServer, question: ModelQuestion, transcript: Transcript) -> Answer:
+def ask(server: ChatServer, question: Question, transcript: Transcript) -> Answer:
     """One question about one transcript. Raises ModelRefused."""
     said = server.complete(messages_of(question, transcript), max_tokens=question.max_tokens)
     return read_answer(said, len(transcript.turns))

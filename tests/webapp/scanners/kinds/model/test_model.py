@@ -16,8 +16,9 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.chat import chat_server
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
 from webapp.lib.request_values import BadValue
-from webapp.scanners.definition_schemas import ModelQuestion, read_definition
-from webapp.scanners.model_question import ask, read_answer
+from webapp.scanners.definition_schemas import read_definition
+from webapp.scanners.kinds.model.kind import ModelQuestion
+from webapp.scanners.kinds.model.question import ask, read_answer
 from webapp.scanners.models import Finding, Scan
 from webapp.scanners.preview import preview
 from webapp.scanners.queries.scanners import get_known
@@ -220,3 +221,16 @@ def test_addresses_and_secrets_are_granted_by_administrators(team, server, setti
     named, _ = scanner(team, "http://127.1:1/v1", model="named", secret="")
     done = scan(team, named, user, f"train-{row.experiment_id}")
     assert (done.status, "no public address" in done.message) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"kind": "model", "question": "?", "url": "file:///etc/passwd"}, "with http or https and a host"),
+        ({"kind": "model", "question": "?", "url": "https://me:pw@host/v1"}, "must not hold a token"),
+        ({"kind": "model", "question": "?", "secret": "../key"}, "name a secret"),
+    ],
+)
+def test_a_definition_that_cannot_be_is_refused_by_its_field(values, message):
+    with pytest.raises(BadValue, match="(?s)" + message):
+        read_definition(values)

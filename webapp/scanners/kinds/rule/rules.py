@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from webapp.scanners.kinds.contract import Hit
 from webapp.scanners.transcripts import Paid, TranscriptTurn
 
 EARLY_SHARE = 0.5
@@ -19,15 +20,6 @@ REPEATED_SHARE = 0.5
 """One word that makes up as much of a text is no sentence."""
 ODD_SHARE = 0.15
 PAID = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """Something was found."""
-
-    turn: int | None
-    """Index of the turn that shows it."""
-    note: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What scanners look for: one folder and one row each."""

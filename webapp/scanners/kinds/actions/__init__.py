@@ -1,0 +1,1 @@
+"""Turns in a row whose actions are of given kinds."""

@@ -1,0 +1,1 @@
+"""The same actions again and again."""

@@ -1,0 +1,1 @@
+"""A screen that no action changes."""

@@ -1,0 +1,1 @@
+"""Turns whose text has a match of a regular expression."""
