@@ -1,8 +1,10 @@
 """Delete optional features one by one, in a copy of the tree, and see whether the rest still holds.
 
-    python -m scripts.check_deletable                  # one feature, another one with each commit
-    python -m scripts.check_deletable --all            # every feature
+    python -m scripts.check_deletable --all            # every feature, with the other tests of its room
     python -m scripts.check_deletable --feature slime
+    python -m scripts.check_deletable --sample         # one, without those tests: as `make check` does
+
+The sample is chosen by the number of commits: the same for a commit, and each feature has its turn.
 
 A feature is gone when its folder, its tests, its page and its rows are. Then lint, import directions, types
 and the other tests of its room must pass, and no other file may name its modules.
@@ -53,7 +55,10 @@ def main() -> int:
         sys.exit(f"--feature {options.feature}: there are {', '.join(one.title for one in features())}")
     with tempfile.TemporaryDirectory(prefix="deletable-") as folder:
         tree = ProductCopy(Path(folder) / "tree")
-        outcomes = [report(outcome) for outcome in (without(one, tree) for one in chosen)]
+        outcomes = [
+            report(outcome)
+            for outcome in (without(one, tree, has_tests=not options.sample) for one in chosen)
+        ]
     failed = [outcome for outcome in outcomes if outcome.failure]
     print(f"{len(outcomes) - len(failed)} of {len(outcomes)} features can be deleted")
     return int(bool(failed))
@@ -61,37 +66,36 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--all", action="store_true", help="every feature, not only one")
-    arguments.add_argument("--feature", default="", help="the features whose folder ends so")
+    which = arguments.add_mutually_exclusive_group(required=True)
+    which.add_argument("--all", action="store_true", help="every feature")
+    which.add_argument("--feature", help="the features whose folder ends so")
+    which.add_argument("--sample", action="store_true", help="one feature, without the tests of its room")
     return arguments.parse_args()
 
 
 def chosen_features(options: argparse.Namespace) -> Iterator[Feature]:
-    """Without a choice the number of commits picks: the same for one commit, and each has its turn."""
     found = list(features())
-    if options.feature:
-        yield from (one for one in found if one.title.endswith(options.feature))
-    elif options.all:
-        yield from found
-    else:
+    if options.sample:
         count = ["git", "rev-list", "--count", "HEAD"]
         number = int(subprocess.check_output(count, cwd=REPOSITORY, text=True))
         yield found[number % len(found)]
+    else:
+        yield from (one for one in found if one.title.endswith(options.feature or ""))
 
 
-def without(feature: Feature, tree: ProductCopy) -> Outcome:
+def without(feature: Feature, tree: ProductCopy, *, has_tests: bool) -> Outcome:
     began = time.monotonic()
     num_lines = tree.delete(feature)
-    failure = first_failure(feature, tree)
+    failure = first_failure(feature, tree, feature.room.tests if has_tests else ())
     tree.restore()
     return Outcome(feature, num_lines, failure, time.monotonic() - began)
 
 
-def first_failure(feature: Feature, tree: ProductCopy) -> str:
+def first_failure(feature: Feature, tree: ProductCopy, room_tests: tuple[str, ...]) -> str:
     if named := tree.files_that_name(feature):
         return f"named elsewhere: {', '.join(named)}"
     regenerate = [("generated files", ("python", "-m", module)) for module in feature.room.regenerates]
-    tests = (*PYTEST, *tree.existing((*SHAPE, *feature.room.tests)))
+    tests = (*PYTEST, *tree.existing((*SHAPE, *room_tests)))
     for name, command in (*regenerate, *CHECKS, ("tests", tests)):
         if output := tree.failure_of(command):
             return f"{name}:\n{output[-SHOWN_CHARACTERS:]}"

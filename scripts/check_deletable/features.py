@@ -29,7 +29,7 @@ class Room:
     tables: tuple[str, ...] = ()
     """Other files than `registry.py` with rows of a feature."""
     also: tuple[str, ...] = ()
-    """Other files of a feature, with {name}: its config, pages and documentation, where it has them."""
+    """Other files of a feature, with {name}: its config and templates, where it has them."""
     regenerates: tuple[str, ...] = ()
     """Modules that write generated files anew."""
 
@@ -51,7 +51,9 @@ class Feature:
 
     def paths(self, root: Path = REPOSITORY) -> list[Path]:
         """Its code, its tests, and what else it has."""
-        own = (self.title, f"tests/{self.title}", *(text.format(name=self.name) for text in self.room.also))
+        page = f"docs/features/{Path(self.room.folder).name}/{self.name}.md"
+        also = (text.format(name=self.name) for text in self.room.also)
+        own = (self.title, f"tests/{self.title}", page, *also)
         return [root / path for path in own if (root / path).exists()]
 
     def routes(self) -> list[str]:

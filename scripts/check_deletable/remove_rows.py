@@ -10,8 +10,8 @@ Span = tuple[int, int]
 
 
 def without_rows(text: str, modules: Iterable[str], keys: Iterable[str] = ()) -> str:
-    """The source without imports of these modules, without functions and elements that need them, and without
-    elements that begin with one of these keys."""
+    """The source without imports of these modules, without functions, elements and typed fields that need
+    them, and without elements that begin with one of these keys."""
     modules, keys = tuple(modules), frozenset(keys)
     while True:
         tree, starts = ast.parse(text), _line_starts(text)
@@ -46,18 +46,27 @@ def _doomed(
         node
         for display in ast.walk(tree)
         for node in _elements(display)
-        if _is_key(node[0], keys)
+        if _is_key(node[0], keys | names if len(node) == 1 else keys)
         or any(_is_of(part, modules) or _loads(part, names) for root in node for part in ast.walk(root))
     ]
     if elements:
         yield from map(_joined, elements)
         return
+    yield from _typed_fields(tree, names)
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             found = _imported_of(node, modules)
             yield from [node] if len(found) == len(node.names) else found
         elif isinstance(node, ast.FunctionDef) and node.name in names:
             yield node
+
+
+def _typed_fields(tree: ast.Module, names: set[str]) -> Iterator[ast.AST]:
+    """Fields of classes whose type is one of these."""
+    for found in tree.body:
+        for node in found.body if isinstance(found, ast.ClassDef) else ():
+            if isinstance(node, ast.AnnAssign) and any(_loads(part, names) for part in ast.walk(node)):
+                yield node
 
 
 def _elements(node: ast.AST) -> Iterator[tuple[ast.expr, ...]]:

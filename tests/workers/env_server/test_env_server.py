@@ -10,11 +10,12 @@ import urllib.error
 
 import pytest
 
-from testing.workers.env_server_client import Client
+from testing.workers.env_server_client import Client, posted
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
 from tests.workers.conftest import ROOT
 from webapp.lib.supervisor.ports import free_port
 from workers.env_server.__main__ import main as env_server_main
+from workers.env_server.dialects.registry import DIALECTS
 
 pytestmark = pytest.mark.desktop
 
@@ -81,3 +82,24 @@ def test_the_command_says_why_it_cannot_start(short_dir, options, why, capsys):
     arguments = ["--socket", str(short_dir / "none"), "--secrets-dir", str(short_dir), *options]
     assert env_server_main(arguments) == 1
     assert why in capsys.readouterr().err
+
+
+PATHS = sorted(
+    path
+    for dialect in DIALECTS
+    for method, path in (*dialect.routes, *dialect.waiting_routes)
+    if method == "POST" and "{" not in path
+)
+HOSTILE = [
+    b"[" * 100_000, b'{"a": ' * 100_000, b'{"index": NaN}', b'{"max_turns": 1e400}',
+    b'{"task_id": "\\ud800"}',
+    b"\xff", b"[]", b"9" * 9000, b'{"a": ' + b"9" * 9000 + b"}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: ascii(body[:16]))
+@pytest.mark.parametrize("path", PATHS)
+def test_what_no_client_sends_is_refused_by_every_protocol(server, episodes, path, body):
+    status, told = posted(server, path, body)
+    assert (status, told["code"]) == (400, "bad_request"), told
+    assert len(episodes) == 0

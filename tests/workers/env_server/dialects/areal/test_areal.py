@@ -61,3 +61,8 @@ def test_a_new_session_waits_for_a_free_desktop(client):
     client.good(f"/envs/{held[0]}/close", {})
     waiter.join(60)
     assert answers[0]["session_id"] not in held
+
+
+def test_a_screen_of_another_type_is_refused(client):
+    status, answer, _ = client.ask("/envs", {"screen_size": [1e9, None]})
+    assert (status, answer["code"]) == (400, "bad_request")

@@ -163,6 +163,8 @@ def test_a_repeated_request_with_its_key_is_done_once(client):
         ("/step", {}, "episode_id"),
         ("/step", {"episode_id": "x", "pause": "long"}, "pause"),
         ("/reset", [], "JSON object"),
+        ("/reset", {"env_config": [1], "task_config": {}}, "env_config"),
+        ("/reset", {"task_config": {"id": "x", "instruction": "y", "config": 5}}, "config"),
     ],
 )
 def test_a_bad_request_is_told_which_field_is_wrong(client, path, body, names):
