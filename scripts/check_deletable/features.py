@@ -79,6 +79,17 @@ ROOMS: tuple[Room, ...] = (
         keeps=("openenv", "sandboxes"),  # of our own client, and of our own provider `gateway`
     ),
     Room(
+        "workers/environments",
+        tests=("tests/workers/environments/test_gateway.py", "tests/training/contracts"),
+        keeps=(
+            "gateway",
+            "osworld",
+        ),  # env workers and runtimes of tasks ask for them
+        tables=("training/contracts/config/desktops.py", "training/contracts/config/__init__.py"),
+        also=("training/contracts/config/providers/{name}.py",),
+        regenerates=("tests.training.contracts.test_config_schema", "scripts.write_settings_page"),
+    ),
+    Room(
         "webapp/notifications/channels",
         tests=("tests/webapp/notifications",),
         keeps=("browser", "webhook"),  # the page of rules offers the first; tests of sending use both

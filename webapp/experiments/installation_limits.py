@@ -17,7 +17,6 @@ from training.contracts.config import (
     ExperimentConfig,
     GatewayConfig,
     OsworldConfig,
-    RemoteConfig,
     parse_config,
 )
 from training.contracts.config.section import Problem
@@ -104,11 +103,7 @@ def _remote_places(config: ExperimentConfig, team: Team) -> Iterator[Problem]:
     """URLs that may not be asked, and secrets that may not go there."""
     section = config.desktops.provider_section
     where = f"desktops.{config.desktops.provider}"
-    urls: dict[str, tuple[str, ...]] = {}
-    if isinstance(section, RemoteConfig):
-        urls = {"urls": section.urls}
-    elif isinstance(section, GatewayConfig) and section.endpoint:
-        urls = {"endpoint": (section.endpoint,)}
+    urls = section.addresses()
     for field, values in urls.items():
         for url in values:
             try:

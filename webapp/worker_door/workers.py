@@ -34,8 +34,6 @@ from webapp.worker_door.ownership import require_own_name, require_worker
 log = logging.getLogger(__name__)
 ClockS = Annotated[float, Field(ge=0, le=1e11)]
 """Seconds since the epoch by a worker's own clock."""
-NEEDS_REDIS = "remote"
-"""Provider whose slots are counted in Redis, which a joined host does not reach."""
 
 
 @any_host.request
@@ -116,7 +114,7 @@ def take_jobs(worker_name: OwnWorker, count: int) -> dict[int, str]:
     )
     taken: dict[int, str] = {}
     for row in Trajectory.objects.filter(pk__in=found).select_related("group", "experiment"):
-        if row.desktop_config.provider == NEEDS_REDIS:
+        if row.desktop_config.provider_info.needs_redis:
             hand_back_job(trajectory_id=row.pk)
         else:
             taken[row.pk] = make_ticket(row.pk, worker.host)

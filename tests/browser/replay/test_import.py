@@ -48,7 +48,7 @@ def test_a_file_is_checked_first_and_then_imported(sign_in: SignIn, people: Peop
 
     page = sign_in(make_user(Role.ANNOTATOR, team=people.team))
     page.goto("/replay/transfer/")
-    page.get_by_label("File (").set_input_files(file)
+    page.get_by_label("File (.jsonl, ").set_input_files(file)
     page.get_by_role("button", name="Check the file").click()
     expect(page.get_by_role("heading", name="Import of mixed.jsonl")).to_be_visible()
     expect(page.locator("[data-part=import]")).to_contain_text("Queued")
@@ -74,7 +74,7 @@ def test_a_waiting_import_is_cancelled(sign_in: SignIn, people: People, tmp_path
     file.write_text(line(task))
     page = sign_in(make_user(Role.ANNOTATOR, team=people.team))
     page.goto("/replay/transfer/")
-    page.get_by_label("File (").set_input_files(file)
+    page.get_by_label("File (.jsonl, ").set_input_files(file)
     page.get_by_role("button", name="Check the file").click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("[data-part=import]")).to_contain_text("Cancelled")

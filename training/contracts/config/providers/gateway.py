@@ -54,6 +54,9 @@ class GatewayConfig(ProviderSection):
         if self.vendor == "http" and not self.token_secret:
             yield "desktops.gateway.token_secret", "name the secret that holds the cluster's token"
 
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        return {"endpoint": (self.endpoint,)} if self.endpoint else {}
+
     def secrets(self) -> dict[str, str]:
         return {"token_secret": self.token_secret}
 

@@ -35,6 +35,10 @@ class ProviderSection(Section):
         """Fields of `workers.desktops.contract.DesktopSpec` that these knobs decide."""
         return {}
 
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        """Knob -> URLs that it names, which the installation has to allow."""
+        return {}
+
     def secrets(self) -> dict[str, str]:
         """Knob -> name of the secret that it names."""
         return {}
@@ -85,6 +89,8 @@ class ProviderInfo:
     """Module that exits with 0 where its desktops are isolated on this machine; "" = they always are."""
     runs_desktop_env: bool = False
     """OSWorld's DesktopEnv can drive its desktops."""
+    needs_redis: bool = False
+    """Its desktops are counted in Redis, which a joined host does not reach."""
     image_source: str = ""
     """Where its disk images come from, for people; "" = it needs none."""
     proof_stall_s: int = 0

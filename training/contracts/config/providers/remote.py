@@ -58,6 +58,9 @@ class RemoteConfig(ProviderSection):
     def system(self) -> System:
         return "windows" if self.os_type.lower() == "windows" else "linux"
 
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        return {"urls": self.urls}
+
     def secrets(self) -> dict[str, str]:
         return {"token_secret": self.token_secret}
 
@@ -72,4 +75,5 @@ class RemoteConfig(ProviderSection):
 REMOTE = ProviderInfo(
     name="remote",
     title="Remote",
+    needs_redis=True,
 )

@@ -19,6 +19,7 @@ from webapp.scanners.shipped import SHIPPED
         ("garbled-text", run(CLICK, WAIT, said=("fine", "the " * 20)), 1),
         ("garbled-text", run(CLICK, typed("\ufffd\ufffdab")), 1),
         ("garbled-text", run(CLICK, said=("Grüße, 你好, ok? No, no, no, no, no, no.",)), None),
+        ("garbled-text", run(CLICK, said=('{"action":"key","keys":["Return"]}',)), None),
         ("leaving-the-task", run(CLICK, typed("https://news.example/x")), 1),
         ("leaving-the-task", run(typed("https://a.example/x"), instruction="Open https://A.example"), None),
         ("leaving-the-task", run(typed("ls; sudo reboot")), 0),
