@@ -13,7 +13,7 @@ OF_MANAGERS = {"create", "bulk_create", "bulk_update", "get_or_create", "update_
 WITHOUT_ARGUMENTS = {"save", "delete"}
 """With a first argument they are of files, forms and storages."""
 
-NOT_YET = {"dispatcher", "experiments", "notifications", "analysis", "checkpoints", "launch", "sweeps"}
+NOT_YET = {"dispatcher", "notifications"}
 """Applications whose writes have not moved. This list may only shrink."""
 ELSEWHERE = {
     "webapp/worker_door/": "reports of workers: it is itself the layer that writes what they report",

@@ -7,7 +7,7 @@ from random import Random
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint
-from webapp.experiments.services.alarms import take_step
+from webapp.experiments.services.alarms import record_alarms
 
 NUM_STEPS = 5000
 NAMES = (
@@ -43,7 +43,7 @@ def fill_long_run(experiment: Experiment) -> None:
     )
     for name in ("parse_collapse", "truncation", "zero_variance"):
         fired = Alarm(name=name, step=10, value=0.9, limit=0.3, message="Too many", remedy="Fewer")
-        take_step(experiment_id=experiment.pk, report=StepAlarms(step=10, alarms=(fired,)))
+        record_alarms(experiment_id=experiment.pk, report=StepAlarms(step=10, alarms=(fired,)))
     folder = log_folder(experiment.pk)
     folder.mkdir(parents=True)
     with (folder / "trainer-1.log").open("w") as log:

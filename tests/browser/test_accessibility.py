@@ -72,7 +72,7 @@ def furnished(people: People) -> list[str]:
     for step in (1, 2, 3):
         MetricPoint.objects.create(experiment=experiment, name="rollout/success", step=step, value=step / 4)
     fired = Alarm(name="zero_variance", step=3, value=1, limit=0.5, message="Flat groups", remedy="Look")
-    alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=3, alarms=(fired,)))
+    alarms.record_alarms(experiment_id=experiment.pk, report=StepAlarms(step=3, alarms=(fired,)))
     checkpoint = CheckpointRecord.objects.create(
         experiment=experiment, step=3, policy_version=3, path="/none/3", is_best=True
     )

@@ -7,9 +7,10 @@ from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.experiments.services import metrics
 from webapp.experiments.services.experiments import set_priority
-from webapp.experiments.services.statuses import record_incident, stream_of
+from webapp.experiments.services.statuses import record_incident
 from webapp.live.event_publishing import publish
 
 SMALL = {"width": 1280, "height": 500}
@@ -170,7 +171,7 @@ SUBSCRIBE = """async ([stream, name]) => {
 
 
 def test_a_script_that_subscribes_late_gets_what_the_page_has_had_before(sign_in: SignIn, people: People):
-    stream = stream_of(make_experiment(team=people.team).pk)
+    stream = experiment_stream(make_experiment(team=people.team).pk)
     page = sign_in(people.viewer)
     page.goto("/team/")
     page.evaluate(SUBSCRIBE, [stream, "first"])

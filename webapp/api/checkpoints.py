@@ -82,7 +82,7 @@ def send_export(request: MemberRequest, pk: int, export_pk: int) -> HttpResponse
 def remove_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
     """Delete its files; 409 while it is being written."""
     found = _export(request, pk, export_pk, Role.OPERATOR)
-    if not exports.request_removal(export=found, user=request.user):
+    if not exports.remove_export(export=found, user=request.user):
         raise Conflict(f"The export is {found.status}; wait until it has ended.")
     return Status(204, None)
 

@@ -27,7 +27,8 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.queries.reward_presets import with_saved_terms
-from webapp.experiments.services import experiment_notes, experiments
+from webapp.experiments.services import experiments
+from webapp.experiments.services.experiments import archive_experiments
 from webapp.launch.preflight.run_preflight import run_preflight
 from webapp.lib.tags import with_tag
 from webapp.replay.services import experiment_deletion
@@ -89,12 +90,12 @@ def show_experiment(request: MemberRequest, pk: int) -> Any:
 def edit_experiment(request: MemberRequest, pk: int, body: ExperimentChanges) -> Any:
     """Rename, tag, annotate or archive; what is left out stays as it is."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
-    experiment_notes.edit_experiment(
+    experiments.edit_experiment(
         experiment=experiment, user=request.user, name=body.name, note=body.note, tags=body.tags
     )
     if body.archived is not None:
         is_archived = experiment.archived_at is not None
-        done = experiment_notes.archive(experiments=[experiment], on=body.archived, user=request.user)
+        done = archive_experiments(experiments=[experiment], on=body.archived, user=request.user)
         if not done and is_archived is not body.archived:
             raise Conflict(f"Experiment #{pk} is {experiment.status}; only ended ones are archived.")
     return _detail(get_experiment(request, pk))

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.contrib.auth.models import User
 from django.http import StreamingHttpResponse
 
-from webapp.checkpoints.services.exports import record_download
+from webapp.checkpoints.services.exports import record_export_download
 from webapp.checkpoints.tar_stream import (
     TarMember,
     members_of,
@@ -38,7 +38,7 @@ def download(*, export: CheckpointExport, user: User) -> StreamingHttpResponse:
             f"The export lies on {export.host} in {export.path}, which this web server cannot see. "
             "Copy it from there."
         )
-    record_download(export=export, user=user)
+    record_export_download(export=export, user=user)
     response = StreamingHttpResponse(stream_tar(folder.name, members), content_type="application/x-tar")
     response["Content-Length"] = str(tar_bytes(members))
     response["Content-Disposition"] = f'attachment; filename="{folder.name}.tar"'

@@ -55,7 +55,7 @@ def remove_export(request: MemberRequest, pk: int, export_pk: int) -> HttpRespon
     """Delete the files of an export."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
     found = get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
-    if not exports.request_removal(export=found, user=request.user):
+    if not exports.remove_export(export=found, user=request.user):
         messages.warning(request, f"The export is {found.status}; wait until it has ended.")
     return _back(pk)
 

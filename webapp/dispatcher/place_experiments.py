@@ -9,11 +9,11 @@ from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.decision import decide
 from webapp.experiments.placement.pool import Assignment
 from webapp.experiments.placement.pool_state import gpu_workers, read_pool
-from webapp.experiments.services.attempts import next_attempt_number
+from webapp.experiments.queries.attempts import next_attempt_number
 from webapp.experiments.services.placements import (
-    free_unclaimed,
-    give_back,
-    place,
+    free_placement,
+    free_unclaimed_placements,
+    place_experiment,
     record_passes,
 )
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
@@ -26,7 +26,7 @@ def place_experiments() -> int:
     """Send what fits now; returns how many were sent."""
     if first_row(*compiled(_queued)) is None:
         return 0
-    free_unclaimed()
+    free_unclaimed_placements()
     pool = read_pool(gpu_workers())
     if not pool.waiting:
         return 0
@@ -43,12 +43,12 @@ def _queued() -> QuerySet[Experiment, int]:
 
 
 def _send(given: Assignment) -> bool:
-    if not place(given):
+    if not place_experiment(given):
         return False
     try:
         send_job(RUN_EXPERIMENT, given.pk, next_attempt_number(given.pk), only=given.worker)
     except OperationalError as error:
         log.warning("cannot send experiment %s, it stays queued: %s", given.pk, error)
-        give_back(given.pk)
+        free_placement(given.pk)
         return False
     return True

@@ -17,7 +17,7 @@ from webapp.experiments.access import get_experiment, ticked_experiments
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.queries.queue import MAX_PRIORITY
 from webapp.experiments.services.alarms import acknowledge_alarm
-from webapp.experiments.services.bulk_cancels import cancel_all, former_of, take_back
+from webapp.experiments.services.bulk_cancels import cancel_each, former_of, undo_cancels
 from webapp.experiments.services.experiments import (
     move_in_queue,
     request_cancel,
@@ -70,7 +70,7 @@ def cancel_experiments(request: MemberRequest) -> HttpResponse:
     """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
     member(request, Role.OPERATOR)
     found = ticked_experiments(request)
-    cancelled = cancel_all(experiments=found, user=request.user)
+    cancelled = cancel_each(experiments=found, user=request.user)
     done, number = len(cancelled.done), len(cancelled.former)
     request.session[UNDO_KEY] = {"at": time.time(), "undo": cancelled.undo, "number": number}
     if done:
@@ -89,7 +89,7 @@ def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
     except signing.BadSignature:
         former = {}
     found = Experiment.objects.filter(team=membership.team, pk__in=former)
-    done = len(take_back(experiments=found, former=former, user=request.user))
+    done = len(undo_cancels(experiments=found, former=former, user=request.user))
     if done:
         messages.success(request, f"{done} wait{'s' if done == 1 else ''} again.")
     else:

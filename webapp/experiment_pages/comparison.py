@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
 from webapp.analysis.costs.cost_rows import cost_rows
-from webapp.analysis.costs.ledger import Cost, costs_of, prices_of
+from webapp.analysis.costs.ledger import Cost, costs_of
 from webapp.analysis.evaluations.success_pairs import (
     SuccessChange,
     SuccessPair,
@@ -25,6 +25,7 @@ from webapp.experiment_pages import experiment_table
 from webapp.experiments.knob_values import flatten
 from webapp.experiments.knobs import Knob, knobs
 from webapp.experiments.models import Experiment
+from webapp.experiments.queries.prices import prices_of
 from webapp.lib.request_values import whole_number
 
 MAX_COMPARED = 6

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment, ticked_experiments
-from webapp.experiments.services import experiment_notes
+from webapp.experiments.services.experiments import add_tag, archive_experiments, edit_experiment
 from webapp.lib.request_values import BadValue
 
 
@@ -19,7 +19,7 @@ def edit(request: MemberRequest, pk: int) -> HttpResponse:
     experiment = get_experiment(request, pk, Role.OPERATOR)
     typed = request.POST
     try:
-        experiment_notes.edit_experiment(
+        edit_experiment(
             experiment=experiment,
             user=request.user,
             name=typed.get("name"),
@@ -37,7 +37,7 @@ def tag(request: MemberRequest) -> HttpResponse:
     member(request, Role.OPERATOR)
     try:
         chosen, typed = ticked_experiments(request), request.POST.get("tag", "")
-        done = experiment_notes.add_tag(experiments=chosen, tag=typed, user=request.user)
+        done = add_tag(experiments=chosen, tag=typed, user=request.user)
     except BadValue as error:
         messages.error(request, f"Nothing was changed: {error}.")
     else:
@@ -50,7 +50,7 @@ def archive(request: MemberRequest) -> HttpResponse:
     """Archive the ticked ones, or with `restore` put them back."""
     member(request, Role.OPERATOR)
     chosen, on = ticked_experiments(request), "restore" not in request.POST
-    done = experiment_notes.archive(experiments=chosen, on=on, user=request.user)
+    done = archive_experiments(experiments=chosen, on=on, user=request.user)
     word = "archived" if on else "put back into the list"
     if done:
         messages.success(request, f"{done} experiment{pluralize(done)} {word}.")

@@ -13,7 +13,7 @@ from training.contracts.types import TrajectoryStatus
 from webapp.analysis.series.metric_series import ROLLED_BACK
 from webapp.experiments.models import Attempt, CheckpointRecord, Evaluation, Experiment, MetricPoint
 from webapp.experiments.queries.lost_attempts import lost_trajectories
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import cursor_of
 
 NO_TRAJECTORIES = dict.fromkeys(
@@ -24,7 +24,7 @@ NO_TRAJECTORIES = dict.fromkeys(
 def read_with_experiment(pk: int) -> dict[str, Combinable]:
     """What `get_experiment` is asked to read also. A join of these tables would multiply their rows."""
     return {
-        "cursor": cursor_of(stream_of(pk)),
+        "cursor": cursor_of(experiment_stream(pk)),
         "num_evaluations": _number_of(Evaluation, "experiment")
         + _number_of(Evaluation, "checkpoint__experiment"),
         "num_checkpoints": _number_of(CheckpointRecord, "experiment"),

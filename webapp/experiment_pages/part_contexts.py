@@ -15,7 +15,7 @@ from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.analysis.alarms.causes import causes_first, likely_cause
 from webapp.analysis.costs.cost_rows import cost_rows
-from webapp.analysis.costs.ledger import costs_of, prices_of, usage_of
+from webapp.analysis.costs.ledger import costs_of, usage_of
 from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.analysis.groups.group_cards import groups
 from webapp.analysis.lineage.ledger import lineage_of
@@ -33,6 +33,7 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.queries.evaluations import all_evaluations, is_on_demand
+from webapp.experiments.queries.prices import prices_of
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.lib.request_values import whole_number
 from webapp.lib.turn_time import TurnTime, mean_time

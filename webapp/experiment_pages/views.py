@@ -20,7 +20,7 @@ from webapp.experiment_pages.part_contexts import TABS, context_of
 from webapp.experiments.access import get_experiment
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import queue_in_order, queue_state, why_waiting
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import last_seq
 
 UNDO_KEY = "undo_cancel"
@@ -131,7 +131,7 @@ def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
     ctx: dict[str, Any] = {
         "nav": "experiments",
         "experiment": experiment,
-        "stream": stream_of(pk),
+        "stream": experiment_stream(pk),
         "cursor": experiment.cursor or 0,  # type: ignore[attr-defined]
         "tab": tab,
         "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],

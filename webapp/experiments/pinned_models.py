@@ -41,19 +41,6 @@ def with_models(config: ExperimentConfig, path: str, reference: str) -> Experime
     return config.model_copy(update={"model": model, "algorithm": algorithm})
 
 
-def pin_models(experiment: Experiment, config: ExperimentConfig) -> ExperimentConfig:
-    """Record the commits that this machine knows in the experiment's stored config; the config with them."""
-    found = with_pinned_models(config, experiment.team)
-    if found != config:
-        record_config(experiment, found)
-    return found
-
-
-def record_config(experiment: Experiment, config: ExperimentConfig) -> None:
-    """Store `config` as the experiment's."""
-    Experiment.objects.filter(pk=experiment.pk).update(config=config.model_dump(mode="json"))
-
-
 def model_problems(config: ExperimentConfig, team: Team) -> Iterator[Problem]:
     """(field, what to do) of names of checkpoints that lead nowhere."""
     for field, path in (

@@ -13,8 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.analysis.costs.cost_rows import cost_rows
-from webapp.analysis.costs.ledger import costs_of, prices_of, total_of
+from webapp.analysis.costs.ledger import costs_of, total_of
 from webapp.experiments.models import SWEEP_TRANSITIONS, ArmStatus, Experiment, Sweep, SweepStatus
+from webapp.experiments.queries.prices import prices_of
 from webapp.live.event_publishing import last_seq
 from webapp.sweeps.access import get_sweep
 from webapp.sweeps.chart_data import sweep_charts

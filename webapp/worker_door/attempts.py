@@ -8,11 +8,11 @@ from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.installation_limits import require_runnable
 from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
-from webapp.experiments.pinned_models import pin_models, record_config, with_models
+from webapp.experiments.pinned_models import with_models
 from webapp.experiments.placement.pool import Share
 from webapp.experiments.services import attempts
-from webapp.experiments.services.waits import tell_disk_wait as show_disk_wait
-from webapp.experiments.services.waits import tell_start as show_start
+from webapp.experiments.services.configs import pin_models, record_config
+from webapp.experiments.services.waits import record_disk_wait, record_start_wait
 from webapp.lib.remote_calls import (
     GangAttempt,
     NotYours,
@@ -169,13 +169,13 @@ def record_gpus_held(attempt_id: OwnAttempt, number: int) -> None:
 @gpu_host.report
 def tell_start(attempt_id: OwnAttempt, message: str) -> None:
     """What it waits for while it starts."""
-    show_start(attempt_of(attempt_id).experiment_id, message)
+    record_start_wait(attempt_of(attempt_id).experiment_id, message)
 
 
 @gpu_host.report
 def tell_disk_wait(attempt_id: OwnAttempt, shortage: str) -> None:
     """What its next checkpoint waits for; "" = nothing."""
-    show_disk_wait(attempt_of(attempt_id).experiment_id, shortage)
+    record_disk_wait(attempt_of(attempt_id).experiment_id, shortage)
 
 
 @gpu_host.report

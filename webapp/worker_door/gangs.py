@@ -5,8 +5,8 @@ from __future__ import annotations
 from kombu.exceptions import OperationalError
 
 from webapp.experiments.models import Attempt
+from webapp.experiments.queries.gangs import Gathering, called_as, gathering_of
 from webapp.experiments.services import gangs
-from webapp.experiments.services.gangs import Gathering
 from webapp.lib.remote_calls import (
     GangAttempt,
     NotYours,
@@ -48,18 +48,18 @@ def _require_placed(row: Attempt, workers: list[str]) -> None:
 @gpu_host.patient_request
 def come(attempt_id: TeamAttempt, host: int, worker_name: OwnWorker, address: str) -> HeldAttempt | None:
     """A host is there; None when it was not called, has come to another address, or the attempt has ended."""
-    row = gangs.come(attempt_id=attempt_id, host=host, worker_name=worker_name, address=address)
+    row = gangs.join_gang(attempt_id=attempt_id, host=host, worker_name=worker_name, address=address)
     return held(row) if row else None
 
 
 @gpu_host.patient_request
 def leave(attempt_id: TeamAttempt, host: int, problem: str, is_left_alone: bool) -> None:
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
-    require_worker(*gangs.called_as(attempt_id=attempt_id, host=host))
-    gangs.leave(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)
+    require_worker(*called_as(attempt_id=attempt_id, host=host))
+    gangs.leave_gang(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)
 
 
 @gpu_host.patient_request
 def gathering(attempt_id: GangAttempt) -> Gathering:
     """What the members have told."""
-    return gangs.gathering(attempt_id)
+    return gathering_of(attempt_id)

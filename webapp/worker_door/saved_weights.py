@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from webapp.checkpoints.queries import copies as copy_queries
+from webapp.checkpoints.queries import exports as export_queries
+from webapp.checkpoints.queries.copies import SavedCheckpoint, not_on_this_host
 from webapp.checkpoints.services import copies, exports
-from webapp.checkpoints.services.copies import SavedCheckpoint
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 from webapp.lib.remote_calls import (
     OwnAttempt,
@@ -49,13 +51,13 @@ class HeldExport:
 @gpu_host.patient_request
 def checkpoints_to_resume(attempt_id: OwnAttempt) -> list[SavedCheckpoint]:
     """Those that are kept, the newest first; none when the attempt is to begin at the beginning."""
-    return copies.checkpoints_to_resume(attempt_of(attempt_id))
+    return copy_queries.checkpoints_to_resume(attempt_of(attempt_id))
 
 
 @gpu_host.patient_request
 def why_not_here(attempt_id: OwnAttempt, newest: SavedCheckpoint, why: str) -> str:
     """Why the attempt cannot go on, and what helps."""
-    return str(copies.not_on_this_host(attempt_of(attempt_id), newest, why))
+    return str(not_on_this_host(attempt_of(attempt_id), newest, why))
 
 
 @gpu_host.patient_request
@@ -63,13 +65,13 @@ def go_on_from_older(
     attempt_id: OwnAttempt, chosen: SavedCheckpoint, newest: SavedCheckpoint, why: str
 ) -> None:
     """Record that steps are trained anew, since the newest checkpoint was lost with its host."""
-    copies.go_on_from_older(attempt_of(attempt_id), chosen, newest, why)
+    copies.resume_from_older(attempt_of(attempt_id), chosen, newest, why)
 
 
 @gpu_host.patient_request
 def copied_checkpoint(model_path: str) -> SavedCheckpoint | None:
     """The one whose folder, or model's folder, `model_path` names, when it has a copy."""
-    found = copies.copied_checkpoint(model_path)
+    found = copy_queries.copied_checkpoint(model_path)
     if found is None or not works_for(CheckpointRecord.objects.get(pk=found.pk).experiment.team_id):
         return None
     return found
@@ -78,7 +80,7 @@ def copied_checkpoint(model_path: str) -> SavedCheckpoint | None:
 @gpu_host.request
 def wanting_copies() -> list[SavedCheckpoint]:
     """Kept checkpoints that were not copied since they were reported; of a joined host its own."""
-    return [one for one in copies.wanting_copies() if wrote(one.pk)]
+    return [one for one in copy_queries.wanting_copies() if wrote(one.pk)]
 
 
 @gpu_host.request
@@ -90,7 +92,7 @@ def record_copy(checkpoint_id: OwnCheckpoint, copy_sha256: str) -> None:
 @gpu_host.request
 def unneeded_copies() -> list[SavedCheckpoint]:
     """Of checkpoints that were deleted."""
-    return [one for one in copies.unneeded_copies() if wrote(one.pk)]
+    return [one for one in copy_queries.unneeded_copies() if wrote(one.pk)]
 
 
 @gpu_host.request
@@ -103,8 +105,8 @@ def forget_copy(checkpoint_id: OwnCheckpoint) -> None:
 def waiting_exports(worker_name: OwnWorker) -> list[WaitingExport]:
     """The oldest ones; of a joined host only those of checkpoints that it wrote."""
     return [
-        WaitingExport(row.pk, row.checkpoint.path, exports.is_for_anyone(row))
-        for row in exports.waiting_exports()
+        WaitingExport(row.pk, row.checkpoint.path, export_queries.is_for_anyone(row))
+        for row in export_queries.waiting_exports()
         if wrote(row.checkpoint_id)
     ]
 
@@ -147,7 +149,7 @@ def fail_export(export_id: OwnExport, message: str) -> None:
 @gpu_host.request
 def uncopied_exports(host: OwnHost) -> list[HeldExport]:
     """Finished ones of `host` that other hosts cannot have yet."""
-    return [_held(row) for row in exports.uncopied_exports(host=host) if wrote(row.checkpoint_id)]
+    return [_held(row) for row in export_queries.uncopied_exports(host=host) if wrote(row.checkpoint_id)]
 
 
 @gpu_host.request
@@ -159,13 +161,13 @@ def record_export_copy(export_id: OwnExport, copy_sha256: str) -> None:
 @gpu_host.request
 def removable_exports(host: OwnHost) -> list[HeldExport]:
     """Exports on `host` whose files are to be removed."""
-    return [_held(row) for row in exports.removable_exports(host=host) if wrote(row.checkpoint_id)]
+    return [_held(row) for row in export_queries.removable_exports(host=host) if wrote(row.checkpoint_id)]
 
 
 @gpu_host.request
 def confirm_removal(export_id: OwnExport) -> None:
     """Its files are gone."""
-    exports.confirm_removal(export=_export(export_id))
+    exports.finish_export_removal(export=_export(export_id))
 
 
 def _held(row: CheckpointExport) -> HeldExport:

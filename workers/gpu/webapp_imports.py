@@ -3,10 +3,10 @@
 What they tell and ask are rows of the contract: called here, or sent over HTTPS by a joined host.
 """
 
-from webapp.checkpoints.services.copies import CheckpointElsewhere, SavedCheckpoint
+from webapp.checkpoints.queries.copies import CheckpointElsewhere, SavedCheckpoint
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.pinned_models import with_models
-from webapp.experiments.services.gangs import Gathering
+from webapp.experiments.queries.gangs import Gathering
 from webapp.experiments.services.gpu_samples import GpuLook
 from webapp.fleet.reported_values import ReportedGpu
 from webapp.lib.copies.folder_copy import (

@@ -33,7 +33,7 @@ def test_an_alarm_leads_to_its_cause_its_trajectories_and_a_clone_with_the_remed
     ][1]
     for name, limit in (("parse_collapse", 0.3), ("truncation", 0.7), ("zero_variance", 0.8)):
         fired = Alarm(name=name, step=9, value=0.9, limit=limit, message=f"{name} fired", remedy="Look")
-        alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=9, alarms=(fired,)))
+        alarms.record_alarms(experiment_id=experiment.pk, report=StepAlarms(step=9, alarms=(fired,)))
 
     page = sign_in(people.operator)
     page.goto(f"/experiments/{experiment.pk}/")

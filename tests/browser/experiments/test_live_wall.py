@@ -83,7 +83,7 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     expect(page.get_by_text("The first numbers appear")).to_be_visible()
 
     stages.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
-    stages.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
+    stages.record_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
     expect(page.locator("[data-stage=grpo]")).to_contain_text("3 / 20 steps")
     for step in (1, 2, 3):
         metrics.record_metrics(
@@ -102,7 +102,7 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     alarm = Alarm(
         name="grad_norm", step=3, value=48.2, limit=10, message="Norm too large", remedy="Halve the rate"
     )
-    alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=3, alarms=(alarm,)))
+    alarms.record_alarms(experiment_id=experiment.pk, report=StepAlarms(step=3, alarms=(alarm,)))
     expect(page.locator(".alarm")).to_contain_text("Halve the rate")
 
 
@@ -114,7 +114,7 @@ def test_alarms_clear_by_themselves_and_stop_shouting_when_acknowledged(
             Alarm(name=name, step=number, value=1, limit=0.5, message=f"{name} fired", remedy="Look")
             for name in names
         )
-        alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=number, alarms=fired))
+        alarms.record_alarms(experiment_id=experiment.pk, report=StepAlarms(step=number, alarms=fired))
 
     step(1, "truncation", "zero_variance")
     page = sign_in(people.operator)

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
 from webapp.experiments.log_files import log_folder
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +29,7 @@ def test_lines_appear_with_the_runs_events_and_without_them(sign_in: SignIn, peo
 
     with log.open("a") as file:
         file.write("INFO step 1 is done\n")
-    publish(stream_of(experiment.pk), "metrics.recorded", {"step": 1})
+    publish(experiment_stream(experiment.pk), "metrics.recorded", {"step": 1})
     expect(lines).to_contain_text("step 1 is done")
     with log.open("a") as file:
         file.write("WARNING nobody is told of this line\n")

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.evaluation_rows import make_evaluation
 from webapp.experiments.models import Experiment, ExperimentStatus, Sweep
-from webapp.sweeps.services.sweeps import advance_sweeps
+from webapp.sweeps.services.arms import advance_sweeps
 
 
 def finish(sweep: Sweep, number: int, *solved: int) -> None:

@@ -17,6 +17,7 @@ from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import parse_config
 from webapp.accounts.models import Role, Team
 from webapp.analysis.series.metric_series import evaluation_points
+from webapp.checkpoints.queries.exports import removable_exports, waiting_exports
 from webapp.checkpoints.services import exports
 from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
@@ -225,7 +226,7 @@ def finished_export(checkpoint: CheckpointRecord, folder: Path) -> CheckpointExp
     (folder / "config.json").write_text('{"a": 1}')
     (folder / "model.safetensors").write_bytes(b"x" * 5_000_000)
     export = exports.request_export(checkpoint=checkpoint, user=None)
-    assert exports.waiting_exports() == [export]
+    assert waiting_exports() == [export]
     assert exports.claim_export(export=export, worker_name="gpu@here", host="here", folder=folder.parent)
     CheckpointExport.objects.filter(pk=export.pk).update(path=str(folder))
     exports.finish_export(export=export, size_bytes=5_000_008)
@@ -267,10 +268,10 @@ def test_the_same_export_is_not_made_twice_until_it_is_removed(
 ) -> None:
     export = finished_export(checkpoint, tmp_path / "x")
     assert exports.request_export(checkpoint=checkpoint, user=None) == export
-    assert exports.request_removal(export=export)
-    assert exports.removable_exports(host="there") == []
-    assert exports.removable_exports(host="here") == [export]
-    exports.confirm_removal(export=export)
+    assert exports.remove_export(export=export)
+    assert removable_exports(host="there") == []
+    assert removable_exports(host="here") == [export]
+    exports.finish_export_removal(export=export)
     assert exports.request_export(checkpoint=checkpoint, user=None) != export
 
 

@@ -11,7 +11,7 @@ from testing.paths import REPOSITORY
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from webapp.accounts.models import Team
 from webapp.experiments.models import CheckpointRecord, Experiment
-from webapp.experiments.pinned_models import pin_models
+from webapp.experiments.services.configs import pin_models
 from webapp.experiments.services.experiments import queue_experiment
 from webapp.launch.preflight.run_preflight import run_preflight
 

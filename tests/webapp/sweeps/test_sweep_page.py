@@ -12,7 +12,8 @@ from webapp.experiments.models import Experiment, ExperimentStatus, MetricPoint,
 from webapp.experiments.sweep_plan import SweepPlan
 from webapp.sweeps.queries.results import best_of, results_of
 from webapp.sweeps.search_space import parse_axes
-from webapp.sweeps.services.sweeps import advance_sweeps, launch_sweep
+from webapp.sweeps.services.arms import advance_sweeps
+from webapp.sweeps.services.sweeps import launch_sweep
 
 pytestmark = pytest.mark.django_db
 MAX_QUERIES = 10

@@ -27,14 +27,8 @@ from webapp.experiments.services.experiments import queue_experiment
 from webapp.experiments.sweep_plan import SweepPlan
 from webapp.sweeps.queries.results import best_of, results_of
 from webapp.sweeps.search_space import parse_axes
-from webapp.sweeps.services.sweeps import (
-    _queue,
-    advance_sweeps,
-    cancel_sweep,
-    launch_sweep,
-    pause_sweep,
-    resume_sweep,
-)
+from webapp.sweeps.services.arms import _queue, advance_sweeps
+from webapp.sweeps.services.sweeps import cancel_sweep, launch_sweep, pause_sweep, resume_sweep
 
 pytestmark = pytest.mark.django_db
 RATE = "optimiser.learning_rate"

@@ -26,7 +26,7 @@ from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import Attempt, Experiment, TaskRecord
 from webapp.experiments.placement.pool import Assignment, Share
 from webapp.experiments.services import attempts, gangs
-from webapp.experiments.services.placements import place
+from webapp.experiments.services.placements import place_experiment
 from webapp.fleet.models import JoinedHost
 from webapp.lib import send_job
 from webapp.lib.host_links.joined_identity import JoinedIdentity
@@ -169,7 +169,7 @@ def test_an_attempt_that_may_not_begin_is_closed_by_a_report(host, settings):
     gateway = {"vendor": "acme.deskhand:Vendor"}
     config = parse_config({"desktops": {"provider": "gateway", "gateway": gateway}}).model_dump(mode="json")
     experiment = make_experiment(status="queued", config=config)
-    place(Assignment(experiment.pk, (Share(ME, ()),)))
+    place_experiment(Assignment(experiment.pk, (Share(ME, ()),)))
     gpu_attempt.run(experiment.pk, 1)
     assert experiment.attempts.get().ended_at is None, "nothing was delivered yet"
     deliver_all()
@@ -180,7 +180,7 @@ def test_an_attempt_that_may_not_begin_is_closed_by_a_report(host, settings):
 
 def test_a_claim_whose_answer_was_lost_is_answered_again(host):
     experiment = make_experiment(status="queued")
-    place(Assignment(experiment.pk, (Share(ME, ()),)))
+    place_experiment(Assignment(experiment.pk, (Share(ME, ()),)))
     first, again = (webapp_imports.claim_attempt(experiment.pk, 1, ME) for _ in range(2))
     assert first == again
     assert first is not None

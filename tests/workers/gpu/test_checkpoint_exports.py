@@ -15,6 +15,7 @@ from transformers import AutoModelForImageTextToText
 
 from testing.factories import make_experiment, make_team
 from training.content.recipes.tiny.make_checkpoint import make_tiny
+from webapp.checkpoints.queries.exports import waiting_exports
 from webapp.checkpoints.services import exports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.long_work import MAX_LOST, SILENT
@@ -80,7 +81,7 @@ def test_an_export_loads_in_transformers_and_answers_with_the_same_logits(
     assert [event.payload["status"] for event in told][0] == "queued"
     assert [event.payload["status"] for event in told][-1] == "finished"
 
-    assert exports.request_removal(export=export)
+    assert exports.remove_export(export=export)
     checkpoint_exports.remove_unwanted()
     export.refresh_from_db()
     assert export.status == ExportStatus.REMOVED
@@ -129,7 +130,7 @@ def test_exports_of_a_worker_that_dies_again_and_again_end(checkpoint: Checkpoin
         export.refresh_from_db()
         assert export.status == ("failed" if number == MAX_LOST else "queued")
     assert export.message == f"{SILENT} 3 processes died."
-    assert exports.waiting_exports() == []
+    assert waiting_exports() == []
 
 
 def test_a_worker_that_cannot_see_the_folder_leaves_it_to_others(checkpoint: CheckpointRecord) -> None:

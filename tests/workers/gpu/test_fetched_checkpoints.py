@@ -16,8 +16,8 @@ from testing.factories import make_experiment, make_team
 from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.trainer_reports import CheckpointReport
 from webapp.checkpoints.download import download
+from webapp.checkpoints.queries.copies import CheckpointElsewhere
 from webapp.checkpoints.services import exports
-from webapp.checkpoints.services.copies import CheckpointElsewhere
 from webapp.experiments.models import Attempt, CheckpointRecord, ExportStatus
 from webapp.experiments.services import checkpoints
 from webapp.lib.copies.place import copies_place

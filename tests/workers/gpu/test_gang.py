@@ -55,7 +55,7 @@ def test_a_host_that_does_not_come_is_named(
 
 def test_the_first_host_learns_why_another_one_left(first: HeldAttempt, tmp_path: Path) -> None:
     def another() -> None:
-        gangs.leave(attempt_id=first.pk, host=1, problem="no such model")
+        gangs.leave_gang(attempt_id=first.pk, host=1, problem="no such model")
 
     with pytest.raises(gang.GangBroken, match=r"^gpu@b: no such model$"):
         gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
@@ -79,7 +79,7 @@ def test_only_what_failed_uses_restarts_up(
             gang.gather(self._attempt, tmp_path, tmp_path / "checkpoints", self._another)
 
         def _another(self) -> None:
-            gangs.leave(attempt_id=self._attempt.pk, host=1, problem=reason, is_left_alone=is_left_alone)
+            gangs.leave_gang(attempt_id=self._attempt.pk, host=1, problem=reason, is_left_alone=is_left_alone)
 
     Attempt.objects.get(pk=first.pk).delete()
     experiment = Experiment.objects.get(pk=first.experiment_id)

@@ -10,7 +10,7 @@ from webapp.experiments.models import AttemptStatus, Experiment
 from webapp.experiments.placement.pool import Assignment, Share
 from webapp.experiments.services import attempts
 from webapp.experiments.services.experiments import queue_experiment, resume_experiment
-from webapp.experiments.services.placements import place
+from webapp.experiments.services.placements import place_experiment
 from workers import identity
 from workers.gpu import attempt as gpu_attempt
 
@@ -30,7 +30,7 @@ def queued(team, config):
 
 
 def begin(experiment, number=1):
-    place(Assignment(experiment.pk, (Share(identity.current().name, ()),)))
+    place_experiment(Assignment(experiment.pk, (Share(identity.current().name, ()),)))
     gpu_attempt.run(experiment.pk, number)
     attempt = experiment.attempts.get(number=number)
     assert (attempt.status, attempt.ended_at is None) == (AttemptStatus.CRASHED, False)
@@ -80,7 +80,7 @@ def test_a_config_that_this_version_cannot_use_is_named():
 
 def test_a_checkpoint_of_another_host_stops_the_attempt_instead_of_beginning_anew(tmp_path):
     experiment = queued(make_team(), {})
-    place(Assignment(experiment.pk, (Share("gpu@a", ()),)))
+    place_experiment(Assignment(experiment.pk, (Share("gpu@a", ()),)))
     attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     folder = tmp_path / "00001-grpo-000008"
     experiment.checkpoints.create(step=8, policy_version=8, path=str(folder))
@@ -96,6 +96,6 @@ def test_a_checkpoint_of_another_host_stops_the_attempt_instead_of_beginning_ane
 
     (folder / "COMPLETE").touch()
     assert resume_experiment(experiment=experiment)
-    place(Assignment(experiment.pk, (Share(identity.current().name, ()),)))
+    place_experiment(Assignment(experiment.pk, (Share(identity.current().name, ()),)))
     with pytest.raises(pytest.fail.Exception, match="it began"):
         gpu_attempt.run(experiment.pk, 4)

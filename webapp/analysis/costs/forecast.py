@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.analysis.costs.cost_rows import money_text
-from webapp.analysis.costs.ledger import Cost, prices_of
+from webapp.analysis.costs.ledger import Cost
+from webapp.experiments.queries.prices import prices_of
 from webapp.fleet.models import Worker, WorkerStatus
 
 

@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source
-from webapp.accounts.models import Team
 from webapp.experiments.models import Attempt, Experiment, GpuSample, TeamPrices
 from webapp.lib.database_times import EpochSeconds
 
@@ -93,11 +92,6 @@ class Cost:
 
 def _millions(tokens: int | None) -> float | None:
     return None if tokens is None else tokens / 1e6
-
-
-def prices_of(team: Team) -> TeamPrices:
-    """The team's prices; all 0 before anyone has set them."""
-    return TeamPrices.objects.filter(team=team).first() or TeamPrices(team=team)
 
 
 def costs_of(prices: TeamPrices, experiment_ids: Collection[int]) -> dict[int, Cost]:
@@ -203,7 +197,3 @@ def usage_of(experiment: Experiment, cost: Cost) -> Usage:
         gpus=fmean(utilisations) if utilisations else None,
         desktops=min(1.0, cost.desktop_hours / available) if available else None,
     )
-
-
-MAX_PRICE = 1e6
-MAX_CURRENCY = 8

@@ -9,9 +9,9 @@ from django.views.decorators.http import require_http_methods
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.analysis.costs.ledger import MAX_CURRENCY, MAX_PRICE, prices_of
-from webapp.analysis.services.prices import set_prices
-from webapp.experiments.models import PRICE_FIELDS
+from webapp.experiments.models import MAX_CURRENCY, MAX_PRICE, PRICE_FIELDS
+from webapp.experiments.queries.prices import prices_of
+from webapp.experiments.services.prices import set_prices
 from webapp.lib.request_values import BadValue, check_text, decimal_number
 
 

@@ -10,7 +10,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from training.contracts.outcome import SuccessRule
-from webapp.accounts.access import member
 from webapp.analysis.evaluations.success_pairs import (
     SuccessChange,
     TaskOutcomes,
@@ -26,10 +25,9 @@ from webapp.analysis.evaluations.task_matrix import (
     TaskMatrix,
     columns_of,
 )
+from webapp.experiments.access import chosen_experiments
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.lib.request_values import row_id
 
-MAX_EXPERIMENTS = 6
 ROWS_PER_PAGE = 40
 RULES = (
     (SuccessRule.ENDED, "and ended by the agent"),
@@ -46,14 +44,6 @@ def evaluation_matrix(request: HttpRequest) -> HttpResponse:
     if columns:
         ctx |= _matrix_context(request, experiments, columns)
     return render(request, "experiments/evaluation_matrix.html", ctx)
-
-
-def chosen_experiments(request: HttpRequest) -> list[Experiment]:
-    """Those of the team that the address names, in its order."""
-    asked = list(dict.fromkeys(pk for text in request.GET.getlist("id") if (pk := row_id(text)) is not None))
-    rows = Experiment.objects.filter(team=member(request).team, pk__in=asked[:MAX_EXPERIMENTS])
-    by_id = rows.in_bulk()
-    return [by_id[pk] for pk in asked[:MAX_EXPERIMENTS] if pk in by_id]
 
 
 def _matrix_context(

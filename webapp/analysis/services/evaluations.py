@@ -5,7 +5,7 @@ from django.db import transaction
 from training.contracts.trainer_reports import EvaluationResult
 from webapp.analysis.evaluations.success_pairs import p_of_change
 from webapp.experiments.models import Evaluation, EvaluationTasks, Experiment
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 
 
@@ -27,6 +27,6 @@ def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
         evaluation.p_of_change = p_of_change(first, evaluation)
         evaluation.save(update_fields=["p_of_change"])
     payload = result.model_dump(include=key | {"success", "solved", "num_tasks"})
-    publish(stream_of(experiment_id), "evaluation.added", payload)
+    publish(experiment_stream(experiment_id), "evaluation.added", payload)
     if experiment.evaluates:
-        publish(stream_of(experiment.evaluates.experiment_id), "evaluation.added", payload)
+        publish(experiment_stream(experiment.evaluates.experiment_id), "evaluation.added", payload)

@@ -14,8 +14,8 @@ from webapp.experiments.access import MAX_AT_ONCE, get_experiment
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.queries.queue import MAX_PRIORITY, waiting_experiments
 from webapp.experiments.services import experiments
-from webapp.experiments.services.bulk_cancels import cancel_all, former_of, take_back
-from webapp.experiments.services.experiment_notes import add_tag, archive
+from webapp.experiments.services.bulk_cancels import cancel_each, former_of, undo_cancels
+from webapp.experiments.services.experiments import add_tag, archive_experiments
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.replay.services.experiment_deletion import DeletionRefused, delete_experiment
 
@@ -105,7 +105,7 @@ def move_experiment(request: MemberRequest, pk: int, body: MoveIn) -> Any:
 def cancel_many(request: MemberRequest, body: ManyIn) -> Any:
     """Cancel several; `undo` takes it back for those that were waiting."""
     found, answer = _chosen(request, body)
-    cancelled = cancel_all(experiments=found, user=request.user)
+    cancelled = cancel_each(experiments=found, user=request.user)
     refused = {str(pk): f"is {status} and cannot be cancelled" for pk, status in cancelled.refused.items()}
     return {"done": cancelled.done, "left": answer["left"] | refused, "undo": cancelled.undo}
 
@@ -119,7 +119,7 @@ def undo_cancel(request: MemberRequest, body: UndoIn) -> Any:
     except signing.BadSignature as error:
         raise BadValue("undo", "not what cancel_many answered within the last hour") from error
     found, answer = _chosen(request, ManyIn(ids=list(former)))
-    done = take_back(experiments=found, former=former, user=request.user)
+    done = undo_cancels(experiments=found, former=former, user=request.user)
     left = {str(row.pk): "is not cancelled any more" for row in found if row.pk not in done}
     return {"done": done, "left": answer["left"] | left}
 
@@ -137,7 +137,7 @@ def archive_many(request: MemberRequest, body: ArchiveIn) -> Any:
     """Take several out of the list, or put them back."""
     found, answer = _chosen(request, body)
     for row in found:
-        if archive(experiments=[row], on=body.archived, user=request.user):
+        if archive_experiments(experiments=[row], on=body.archived, user=request.user):
             answer["done"].append(row.pk)
         else:
             answer["left"][str(row.pk)] = "was so before, belongs to a sweep, or has not ended"

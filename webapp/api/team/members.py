@@ -9,11 +9,11 @@ from webapp.accounts.access import MemberRequest, member, owned_row, team_member
 from webapp.accounts.forms import MemberForm
 from webapp.accounts.models import Role
 from webapp.accounts.services import members
-from webapp.analysis.costs.ledger import MAX_CURRENCY, MAX_PRICE, prices_of
-from webapp.analysis.services.prices import set_prices
 from webapp.api.errors import Conflict
 from webapp.experiments.access import get_experiment
-from webapp.experiments.models import PRICE_FIELDS
+from webapp.experiments.models import MAX_CURRENCY, MAX_PRICE, PRICE_FIELDS
+from webapp.experiments.queries.prices import prices_of
+from webapp.experiments.services.prices import set_prices
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.retention.models import RetentionRule
 from webapp.retention.services import rules

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment
+from webapp.checkpoints.queries.evaluations import unfinished_evaluations
+from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.queries.checkpoints import CheckpointRefused, model_path, require_kept
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.experiments.services.experiments import queue_experiment
-from webapp.experiments.services.statuses import stream_of
 from webapp.live.event_publishing import publish
 
 MAX_TASKS = 5000
@@ -79,7 +79,11 @@ def request_evaluation(*, checkpoint: CheckpointRecord, user: User | None, how: 
         if known.settings.evaluation == config.evaluation:
             return known
     source = checkpoint.experiment
-    publish(stream_of(source.pk), "checkpoint.evaluated", {"checkpoint": checkpoint.pk, "status": "queued"})
+    publish(
+        experiment_stream(source.pk),
+        "checkpoint.evaluated",
+        {"checkpoint": checkpoint.pk, "status": "queued"},
+    )
     experiment = queue_experiment(
         team=source.team,
         owner=user,
@@ -109,8 +113,3 @@ def _note(config: ExperimentConfig) -> str:
         for one in config.evaluation_passes
     ]
     return f"{config.evaluation.num_tasks} held-out tasks, {' and '.join(passes)}."
-
-
-def unfinished_evaluations(checkpoint: CheckpointRecord) -> QuerySet[Experiment]:
-    """Evaluations on demand that wait or run."""
-    return checkpoint.evaluated_by.exclude(status__in=FINAL_STATUSES).order_by("id")

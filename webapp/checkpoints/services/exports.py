@@ -8,7 +8,6 @@ A gpu worker writes them in a process of its own, also while it trains; the file
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 
 from django.contrib.auth.models import User
@@ -22,7 +21,6 @@ from webapp.experiments.queries.checkpoints import CheckpointRefused, require_ke
 from webapp.lib.long_work import SILENT, BadEnd, TakenAway
 
 DTYPES = ("bfloat16", "float16", "float32")
-OTHERS_FIRST = timedelta(seconds=60)
 OPEN = [ExportStatus.QUEUED, ExportStatus.RUNNING, ExportStatus.FINISHED]
 
 REMOVED_BY_PEOPLE = {
@@ -50,7 +48,7 @@ def request_export(
 
 
 @transaction.atomic
-def request_removal(*, export: CheckpointExport, user: User | None = None) -> bool:
+def remove_export(*, export: CheckpointExport, user: User | None = None) -> bool:
     """Have its files deleted (a failed or waiting one only leaves the page); False when it is written now."""
     to = REMOVED_BY_PEOPLE.get(ExportStatus(export.status))
     removed = to is not None and export.move(to)
@@ -59,7 +57,7 @@ def request_removal(*, export: CheckpointExport, user: User | None = None) -> bo
     return removed
 
 
-def record_download(*, export: CheckpointExport, user: User) -> None:
+def record_export_download(*, export: CheckpointExport, user: User) -> None:
     """Note in the audit log that a person takes the files away."""
     _record(AuditAction.EXPORTED, export, user, downloaded=True)
 
@@ -71,17 +69,6 @@ def _record(action: AuditAction, export: CheckpointExport, user: User | None, **
     log_action(
         action, person=user, team=experiment.team_id, kind="experiment", object_id=experiment.pk, **detail
     )
-
-
-def waiting_exports() -> list[CheckpointExport]:
-    """The oldest ones."""
-    rows = CheckpointExport.objects.filter(status=ExportStatus.QUEUED).select_related("checkpoint")
-    return list(rows.order_by("id")[:8])
-
-
-def is_for_anyone(export: CheckpointExport) -> bool:
-    """False in its first minute, while workers that cannot see the checkpoint's folder leave it to others."""
-    return export.created_at <= timezone.now() - OTHERS_FIRST
 
 
 def claim_export(*, export: CheckpointExport, worker_name: str, host: str, folder: Path) -> bool:
@@ -106,22 +93,12 @@ def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
     export.end(ExportStatus.FINISHED, done_bytes=size_bytes, total_bytes=size_bytes)
 
 
-def uncopied_exports(*, host: str) -> list[CheckpointExport]:
-    """Finished ones of `host` that other hosts cannot have yet."""
-    return list(CheckpointExport.objects.filter(status=ExportStatus.FINISHED, host=host, copy_sha256=""))
-
-
 def record_export_copy(*, export: CheckpointExport, copy_sha256: str) -> None:
     """Its copy is complete."""
     CheckpointExport.objects.filter(pk=export.pk).update(copy_sha256=copy_sha256)
 
 
-def removable_exports(*, host: str) -> list[CheckpointExport]:
-    """Exports on `host` whose files are to be removed."""
-    return list(CheckpointExport.objects.filter(status=ExportStatus.REMOVING, host=host))
-
-
-def confirm_removal(*, export: CheckpointExport) -> None:
+def finish_export_removal(*, export: CheckpointExport) -> None:
     """Its files are gone."""
     export.move(ExportStatus.REMOVED, ended_at=timezone.now())
 

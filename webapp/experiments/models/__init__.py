@@ -19,7 +19,7 @@ from webapp.experiments.models.experiments import (
     StageStatus,
 )
 from webapp.experiments.models.gpu_samples import GpuSample
-from webapp.experiments.models.prices import PRICE_FIELDS, TeamPrices
+from webapp.experiments.models.prices import MAX_CURRENCY, MAX_PRICE, PRICE_FIELDS, TeamPrices
 from webapp.experiments.models.results import (
     ALARM_TRANSITIONS,
     AlarmRecord,
@@ -62,7 +62,9 @@ __all__ = [
     "GangMember",
     "GpuSample",
     "Incident",
+    "MAX_CURRENCY",
     "MAX_NAME",
+    "MAX_PRICE",
     "MetricPoint",
     "PRICE_FIELDS",
     "SavedRewardPreset",

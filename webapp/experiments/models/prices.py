@@ -4,12 +4,15 @@ from django.db import models
 
 from webapp.accounts.models import Team
 
+MAX_PRICE = 1e6
+MAX_CURRENCY = 8
+
 
 class TeamPrices(models.Model):
     """Prices of a team; 0 = not counted."""
 
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="prices")
-    currency = models.CharField(max_length=8, default="USD")
+    currency = models.CharField(max_length=MAX_CURRENCY, default="USD")
     gpu_hour = models.FloatField(default=0)
     desktop_hour = models.FloatField(default=0)
     million_prompt_tokens = models.FloatField(default=0)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.experiments.models import ALARM_TRANSITIONS, AlarmRecord, AlarmStatus, Experiment
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 
@@ -18,7 +18,7 @@ QUIET_STEPS = 2
 
 
 @transaction.atomic
-def take_step(*, experiment_id: int, report: StepAlarms) -> None:
+def record_alarms(*, experiment_id: int, report: StepAlarms) -> None:
     """Raise what fired at a step; clear what has been quiet for a while."""
     for alarm in report.alarms:
         raise_alarm(experiment_id, alarm)
@@ -31,7 +31,7 @@ def take_step(*, experiment_id: int, report: StepAlarms) -> None:
     cleared = list(quiet.values_list("name", flat=True))
     if cleared:
         quiet.update(status=AlarmStatus.CLEARED, until_step=report.step, until_at=timezone.now())
-        publish(stream_of(experiment_id), "alarm.cleared", {"names": cleared, "step": report.step})
+        publish(experiment_stream(experiment_id), "alarm.cleared", {"names": cleared, "step": report.step})
 
 
 def raise_alarm(experiment_id: int, alarm: Alarm) -> None:
@@ -45,7 +45,7 @@ def raise_alarm(experiment_id: int, alarm: Alarm) -> None:
     if not rows.update(**values, num_times=F("num_times") + 1):
         AlarmRecord.objects.create(experiment_id=experiment_id, name=alarm.name, **values, **onset)
     told = {"name": alarm.name, "step": alarm.step, "message": alarm.message}
-    publish(stream_of(experiment_id), "alarm.raised", told)
+    publish(experiment_stream(experiment_id), "alarm.raised", told)
 
 
 @transaction.atomic
@@ -55,5 +55,5 @@ def acknowledge_alarm(*, experiment: Experiment, name: str, user: User) -> bool:
         name=name, status__in=sources_of(AlarmStatus.ACKNOWLEDGED, ALARM_TRANSITIONS)
     ).update(status=AlarmStatus.ACKNOWLEDGED, acknowledged_by=user)
     if changed:
-        publish(stream_of(experiment.pk), "alarm.acknowledged", {"name": name})
+        publish(experiment_stream(experiment.pk), "alarm.acknowledged", {"name": name})
     return bool(changed)

@@ -1,19 +1,22 @@
 """Writes of the gpu worker: claims, heartbeats, attempts and what follows a crash."""
 
 from datetime import timedelta
-from itertools import takewhile
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
     Attempt,
     AttemptStatus,
-    CheckpointRecord,
     Experiment,
     ExperimentStatus,
+)
+from webapp.experiments.queries.attempts import (
+    crash_limit_reached,
+    num_incomplete_in_a_row,
+    step_to_resume_from,
 )
 from webapp.experiments.services.statuses import change_status, publish_status, record_incident
 from webapp.fleet.models import Worker
@@ -40,7 +43,7 @@ def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: st
                 experiment_id=experiment_id,
                 number=attempt_number,
                 worker_name=worker_name,
-                resumed_step=_step_to_resume_from(experiment_id) if attempt_number > 1 else None,
+                resumed_step=step_to_resume_from(experiment_id) if attempt_number > 1 else None,
             )
             now = timezone.now()
             # What was placed anew meanwhile may no longer have the places that this job was sent with.
@@ -65,27 +68,10 @@ def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: st
     return attempt
 
 
-def _step_to_resume_from(experiment_id: int) -> int | None:
-    """Of the newest checkpoint that is still there, where the trainer goes on; None when there is none."""
-    kept = CheckpointRecord.objects.filter(experiment_id=experiment_id, deleted_at=None)
-    return kept.order_by("-id").values_list("step", flat=True).first()
-
-
-def next_attempt_number(experiment_id: int) -> int:
-    """Number that the next execution will carry."""
-    last = Attempt.objects.filter(experiment_id=experiment_id).aggregate(last=Max("number"))["last"]
-    return (last or 0) + 1
-
-
 def beat_experiment(experiment_id: int) -> ExperimentStatus:
     """Heartbeat of the gpu worker; answers the status that people want."""
     Experiment.objects.filter(pk=experiment_id).update(heartbeat_at=timezone.now())
     return ExperimentStatus(Experiment.objects.values_list("status", flat=True).get(pk=experiment_id))
-
-
-def is_current(attempt: Attempt) -> bool:
-    """False once the attempt was closed: its worker had been silent for too long."""
-    return Attempt.objects.filter(pk=attempt.pk, ended_at=None).exists()
 
 
 def start_attempt(
@@ -127,20 +113,6 @@ def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") ->
     )
 
 
-def crash_limit_reached(*, experiment_id: int, max_restarts: int) -> bool:
-    """True when the attempts since the last checkpoint used up the restarts."""
-    newest = (
-        CheckpointRecord.objects.filter(experiment_id=experiment_id).order_by("-id").values("created_at")[:1]
-    )
-    crashes = Attempt.objects.filter(
-        experiment_id=experiment_id, status__in=[AttemptStatus.CRASHED, AttemptStatus.LOST]
-    )
-    since = newest[0]["created_at"] if newest else None
-    if since:
-        crashes = crashes.filter(ended_at__gt=since)
-    return crashes.count() > max_restarts
-
-
 @transaction.atomic
 def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str, max_restarts: int) -> bool:
     """Close a crashed or lost attempt and queue the next one, or fail when there were too many."""
@@ -161,7 +133,7 @@ def requeue_incomplete(*, attempt: Attempt, reason: str) -> bool:
     when that happened MAX_GATHERINGS times in a row."""
     end_attempt(attempt=attempt, status=AttemptStatus.INCOMPLETE, reason=reason)
     failed = ""
-    in_a_row = _num_incomplete_in_a_row(attempt.experiment_id)
+    in_a_row = num_incomplete_in_a_row(attempt.experiment_id)
     if in_a_row % MAX_GATHERINGS == 0:  # who resumes it by hand gets as many again
         failed = f"Failed: its hosts were called {MAX_GATHERINGS} times in a row and did not all come. "
         failed += f"Last reason: {reason}"
@@ -169,14 +141,6 @@ def requeue_incomplete(*, attempt: Attempt, reason: str) -> bool:
         Experiment.objects.filter(pk=attempt.experiment_id).update(placed_worker="")
     queued = f"Its hosts will be called again: {reason}"
     return _go_on(attempt, "hosts_missing", reason, failed=failed, queued=queued)
-
-
-def _num_incomplete_in_a_row(experiment_id: int) -> int:
-    statuses = Attempt.objects.filter(experiment_id=experiment_id).order_by("-number")
-    incomplete = takewhile(
-        lambda status: status == AttemptStatus.INCOMPLETE, statuses.values_list("status", flat=True)
-    )
-    return sum(1 for _ in incomplete)
 
 
 def _go_on(attempt: Attempt, kind: str, reason: str, *, failed: str, queued: str) -> bool:
@@ -204,11 +168,11 @@ def close_attempt(
     with transaction.atomic():
         end_attempt(attempt=attempt, status=status, reason=reason)
         if not change_status(attempt.experiment_id, to, message=message):
-            settle(attempt.experiment_id, reason or "its attempt ended")
+            settle_experiment(attempt.experiment_id, reason or "its attempt ended")
 
 
 @transaction.atomic
-def settle(experiment_id: int, reason: str) -> bool:
+def settle_experiment(experiment_id: int, reason: str) -> bool:
     """End an active experiment that no open attempt works on: as people asked, or queued again."""
     row = Experiment.objects.select_for_update().get(pk=experiment_id)
     if row.status not in ACTIVE_STATUSES or row.attempts.filter(ended_at=None).exists():
@@ -235,7 +199,7 @@ def lose_stale_experiments() -> list[int]:
     for experiment in Experiment.objects.filter(silent, status__in=ACTIVE_STATUSES):
         attempt = experiment.attempts.filter(ended_at=None).order_by("-number").first()
         if attempt is None:
-            settle(experiment.pk, "no attempt works on it")
+            settle_experiment(experiment.pk, "no attempt works on it")
             continue
         lose_attempt(attempt, f"gpu worker {attempt.worker_name} stopped answering")
         lost.append(experiment.pk)

@@ -31,7 +31,7 @@ class Cancelled:
         return signing.dumps(self.former, salt=SALT, compress=True) if self.former else ""
 
 
-def cancel_all(*, experiments: Iterable[Experiment], user: User) -> Cancelled:
+def cancel_each(*, experiments: Iterable[Experiment], user: User) -> Cancelled:
     """Those that wait at once, those that run at their next safe point."""
     found = Cancelled()
     for row in experiments:
@@ -51,6 +51,6 @@ def former_of(undo: str) -> dict[int, str]:
     return {int(pk): status for pk, status in former.items()}
 
 
-def take_back(*, experiments: Iterable[Experiment], former: dict[int, str], user: User) -> list[int]:
+def undo_cancels(*, experiments: Iterable[Experiment], former: dict[int, str], user: User) -> list[int]:
     """Let those that are still cancelled wait again; returns which."""
     return [row.pk for row in experiments if undo_cancel(experiment=row, former=former[row.pk], user=user)]

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from training.contracts.trainer_reports import CheckpointReport
 from webapp.experiments.models import Attempt, CheckpointRecord
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 
 
@@ -20,7 +20,11 @@ def record_checkpoint(*, experiment_id: int, report: CheckpointReport) -> None:
         path=report.path,
         defaults={**values, "deleted_at": None, "copied_at": None},
     )
-    publish(stream_of(experiment_id), "checkpoint.saved", {"step": report.step, "path": report.path[-120:]})
+    publish(
+        experiment_stream(experiment_id),
+        "checkpoint.saved",
+        {"step": report.step, "path": report.path[-120:]},
+    )
 
 
 @transaction.atomic
@@ -37,4 +41,4 @@ def record_resume(*, experiment_id: int, attempt: int, report: CheckpointReport)
 def record_checkpoint_deleted(*, experiment_id: int, path: str) -> None:
     """An old checkpoint was removed from disk."""
     CheckpointRecord.objects.filter(experiment_id=experiment_id, path=path).update(deleted_at=timezone.now())
-    publish(stream_of(experiment_id), "checkpoint.deleted", {"path": path[-120:]})
+    publish(experiment_stream(experiment_id), "checkpoint.deleted", {"path": path[-120:]})

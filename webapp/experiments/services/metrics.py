@@ -5,7 +5,7 @@ import math
 from django.db import transaction
 
 from webapp.experiments.models import Experiment, MetricPoint
-from webapp.experiments.services.statuses import stream_of
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 
 
@@ -26,7 +26,9 @@ def record_metrics(
         update_fields=["value", "attempt"],
     )
     Experiment.objects.filter(pk=experiment_id).update(step=step, policy_version=policy_version)
-    publish(stream_of(experiment_id), "metrics.added", {"step": step, "policy_version": policy_version})
+    publish(
+        experiment_stream(experiment_id), "metrics.added", {"step": step, "policy_version": policy_version}
+    )
 
 
 def _storable(value: float) -> float:

@@ -15,7 +15,7 @@ UNCLAIMED_AFTER = timedelta(seconds=20)
 """A job that no worker claimed may have died with Redis or its worker: the experiment is placed anew."""
 
 
-def place(given: Assignment) -> bool:
+def place_experiment(given: Assignment) -> bool:
     """Hold the places for it from now on; False when it does not wait any more."""
     first, *others = given.shares
     waiting = Experiment.objects.filter(pk=given.pk, status=ExperimentStatus.QUEUED, dispatched_at=None)
@@ -29,12 +29,12 @@ def place(given: Assignment) -> bool:
     )
 
 
-def give_back(experiment_id: int) -> None:
+def free_placement(experiment_id: int) -> None:
     """Its job was not sent."""
     Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.QUEUED).update(dispatched_at=None)
 
 
-def free_unclaimed() -> int:
+def free_unclaimed_placements() -> int:
     """Give back what jobs hold that no worker claimed in time; returns how many."""
     now = timezone.now()
     # A time to come was written before the clock was set back.

@@ -15,13 +15,9 @@ from webapp.experiments.models import (
     ExperimentStatus,
     Incident,
 )
+from webapp.experiments.queries.streams import experiment_stream, source_of_evaluation
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
-
-
-def stream_of(experiment_id: int) -> str:
-    """Name of the experiment's event stream."""
-    return f"experiment.{experiment_id}"
 
 
 def change_status(
@@ -50,22 +46,16 @@ def change_status(
 def publish_status(experiment_id: int, status: ExperimentStatus, message: str) -> None:
     """Tell open pages; last in a transaction."""
     payload = {"experiment": experiment_id, "status": status, "message": message}
-    publish(stream_of(experiment_id), "experiment.updated", payload)
+    publish(experiment_stream(experiment_id), "experiment.updated", payload)
     if source := source_of_evaluation(experiment_id):
         result = {"experiment": experiment_id, "status": status}
-        publish(stream_of(source), "checkpoint.evaluated", result)
+        publish(experiment_stream(source), "checkpoint.evaluated", result)
     # The queue is everybody's: no words of a team travel on it.
     publish("queue", "experiment.updated", {"experiment": experiment_id, "status": status})
-
-
-def source_of_evaluation(experiment_id: int) -> int | None:
-    """The experiment whose checkpoint this one evaluates on demand; None for all others."""
-    rows = Experiment.objects.filter(pk=experiment_id)
-    return rows.values_list("evaluates__experiment_id", flat=True).first()
 
 
 def record_incident(experiment_id: int, kind: str, message: str) -> None:
     """Record something that happened, for the experiment's page."""
     with transaction.atomic():
         Incident.objects.create(experiment_id=experiment_id, kind=kind, message=message)
-        publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message})
+        publish(experiment_stream(experiment_id), "incident.added", {"kind": kind, "message": message})

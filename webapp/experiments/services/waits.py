@@ -10,7 +10,7 @@ from webapp.experiments.services.statuses import publish_status
 WAITS = "Waits for disk space to save a checkpoint: "
 
 
-def tell_disk_wait(experiment_id: int, shortage: str) -> None:
+def record_disk_wait(experiment_id: int, shortage: str) -> None:
     """Show on its page what is missing, or, with "", that it goes on; says nothing twice."""
     with transaction.atomic():
         row = Experiment.objects.filter(pk=experiment_id, status__in=ACTIVE_STATUSES).first()
@@ -22,7 +22,7 @@ def tell_disk_wait(experiment_id: int, shortage: str) -> None:
             publish_status(experiment_id, ExperimentStatus(row.status), message)
 
 
-def tell_start(experiment_id: int, message: str) -> None:
+def record_start_wait(experiment_id: int, message: str) -> None:
     """Show `message` on its page; does nothing once it has started."""
     with transaction.atomic():
         told = (

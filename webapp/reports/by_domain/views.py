@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest
-from webapp.analysis.evaluations.views import chosen_experiments
+from webapp.experiments.access import chosen_experiments
 from webapp.reports.by_domain.domain_table import FEWER_STEPS, columns_of, rows_of
 from webapp.reports.by_domain.published import PUBLISHED, STEPS
 

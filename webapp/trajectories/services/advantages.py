@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from training.contracts.trainer_reports import MemberUpdate
-from webapp.experiments.services.statuses import stream_of as experiment_stream
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.announcements import stream_of

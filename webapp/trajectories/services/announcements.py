@@ -5,7 +5,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.services.statuses import stream_of as experiment_stream
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish_to
 from webapp.trajectories.models import Trajectory
 

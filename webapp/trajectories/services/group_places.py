@@ -7,7 +7,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from training.contracts.types import Purpose, Source
-from webapp.experiments.services.statuses import stream_of as experiment_stream
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services.branch_turns import copy_parents_turns

@@ -8,7 +8,7 @@ from django.db import transaction
 from training.contracts.config import DesktopConfig
 from training.contracts.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.services.statuses import stream_of as experiment_stream
+from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 from webapp.trajectories.models import Group, Snapshot, Trajectory
 from webapp.trajectories.services.announcements import announce_work

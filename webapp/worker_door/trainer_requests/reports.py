@@ -35,7 +35,7 @@ def report_stage(call: TrainerCall, report: StageReport) -> Nothing:
 
 
 def report_progress(call: TrainerCall, report: ProgressReport) -> Nothing:
-    stages.report_progress(
+    stages.record_progress(
         experiment_id=call.experiment_id, stage=report.stage, done=report.done, total=report.total
     )
     return NOTHING
@@ -92,7 +92,7 @@ def get_checkpoints_in_use(call: TrainerCall, _: Nothing) -> routes.CheckpointPa
 
 
 def report_alarms(call: TrainerCall, report: StepAlarms) -> Nothing:
-    alarms.take_step(experiment_id=call.experiment_id, report=report)
+    alarms.record_alarms(experiment_id=call.experiment_id, report=report)
     return NOTHING
 
 

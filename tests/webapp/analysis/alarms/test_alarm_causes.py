@@ -16,7 +16,7 @@ from webapp.analysis.alarms.remedies import REMEDIES, checkpoint_before, remedy_
 from webapp.analysis.alarms.thresholds import threshold_of
 from webapp.experiments.guards import GUARDS
 from webapp.experiments.models import AlarmRecord, Experiment, MetricPoint, Stage
-from webapp.experiments.services.alarms import take_step
+from webapp.experiments.services.alarms import record_alarms
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def fire(
 ) -> AlarmRecord:
     for step in steps:
         alarm = Alarm(name=name, step=step, value=value, limit=limit, message=f"{name}!", remedy="Look")
-        take_step(experiment_id=experiment.pk, report=StepAlarms(step=step, alarms=(alarm,)))
+        record_alarms(experiment_id=experiment.pk, report=StepAlarms(step=step, alarms=(alarm,)))
     return experiment.alarms.get(name=name)
 
 

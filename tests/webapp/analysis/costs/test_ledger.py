@@ -19,14 +19,9 @@ from training.contracts.types import Action, ActionKind, Completion, Observation
 from webapp.accounts.models import Role
 from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.forecast import cost_forecast
-from webapp.analysis.costs.ledger import (
-    Cost,
-    costs_of,
-    prices_of,
-    total_of,
-    usage_of,
-)
+from webapp.analysis.costs.ledger import Cost, costs_of, total_of, usage_of
 from webapp.experiments.models import Attempt, Experiment, TeamPrices
+from webapp.experiments.queries.prices import prices_of
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.turns import close_turn, open_turn
 

@@ -11,6 +11,8 @@ from webapp.accounts.models import Role
 from webapp.dispatcher import place_experiments as dispatcher
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
+from webapp.experiments.queries.attempts import crash_limit_reached
+from webapp.experiments.queries.gangs import gathering_of
 from webapp.experiments.services import attempts, gangs
 from webapp.experiments.services.experiments import resume_experiment
 from webapp.fleet.models import Worker
@@ -116,7 +118,7 @@ def test_waits_for_hosts_use_no_restarts_up_and_end_with_a_reason() -> None:
     assert experiment.message == (
         f"Failed: its hosts were called 10 times in a row and did not all come. Last reason: {missing}"
     )
-    assert not attempts.crash_limit_reached(experiment_id=experiment.pk, max_restarts=0)
+    assert not crash_limit_reached(experiment_id=experiment.pk, max_restarts=0)
 
     assert resume_experiment(experiment=experiment)
     assert dispatcher.place_experiments() == 1
@@ -132,17 +134,17 @@ def test_each_host_comes_once_and_only_while_the_attempt_lasts() -> None:
     gangs.call_gang(attempt=attempt, workers=["gpu@a", "gpu@b", "gpu@c"], secret="pem")
 
     def come(host: int, name: str, port: int = 1) -> Attempt | None:
-        return gangs.come(attempt_id=attempt.pk, host=host, worker_name=name, address=f"{name}:{port}")
+        return gangs.join_gang(attempt_id=attempt.pk, host=host, worker_name=name, address=f"{name}:{port}")
 
     assert come(1, "gpu@c") is None, "called under another number"
     assert (found := come(1, "gpu@b")) is not None
     assert found.gang_secret == "pem"
     assert come(1, "gpu@b") is not None, "it did not get the answer"
     assert come(1, "gpu@b", port=2) is None, "a job that was sent twice"
-    assert gangs.gathering(attempt.pk).missing == ("gpu@a", "gpu@c")
-    gangs.leave(attempt_id=attempt.pk, host=1, problem="no such model")
-    gangs.leave(attempt_id=attempt.pk, host=1, problem="something later")
-    found = gangs.gathering(attempt.pk)
+    assert gathering_of(attempt.pk).missing == ("gpu@a", "gpu@c")
+    gangs.leave_gang(attempt_id=attempt.pk, host=1, problem="no such model")
+    gangs.leave_gang(attempt_id=attempt.pk, host=1, problem="something later")
+    found = gathering_of(attempt.pk)
     assert (found.problems, found.has_failed) == (("gpu@b: no such model",), True)
     assert attempt.workers == ["gpu@a", "gpu@b", "gpu@c"]
 

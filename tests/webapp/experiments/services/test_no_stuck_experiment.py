@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from testing.factories import make_attempt, make_experiment
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, AttemptStatus, Experiment, ExperimentStatus
-from webapp.experiments.services.attempts import claim_experiment, lose_stale_experiments, next_attempt_number
+from webapp.experiments.queries.attempts import next_attempt_number
+from webapp.experiments.services.attempts import claim_experiment, lose_stale_experiments
 from webapp.experiments.services.experiments import request_cancel, request_pause, resume_experiment
 from webapp.worker_door import attempts as door
 

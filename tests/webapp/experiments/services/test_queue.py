@@ -29,7 +29,7 @@ from webapp.experiments.services.experiments import (
     resume_experiment,
     undo_cancel,
 )
-from webapp.experiments.services.placements import place
+from webapp.experiments.services.placements import place_experiment
 from webapp.experiments.services.statuses import change_status
 from webapp.fleet.services.workers import beat_worker, record_gpus
 
@@ -56,7 +56,7 @@ def queue_now() -> list[Experiment]:
 
 def claim(*, experiment_id: int, attempt_number: int, worker_name: str) -> Attempt | None:
     """As a worker does whose job was sent before."""
-    place(Assignment(experiment_id, (Share(worker_name, ()),)))
+    place_experiment(Assignment(experiment_id, (Share(worker_name, ()),)))
     return attempts.claim_experiment(
         experiment_id=experiment_id, attempt_number=attempt_number, worker_name=worker_name
     )

@@ -25,12 +25,13 @@ from webapp.dispatcher.models import beat
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.dispatcher.upkeep import Upkeep
-from webapp.experiments.services.attempts import lose_stale_experiments, next_attempt_number
+from webapp.experiments.queries.attempts import next_attempt_number
+from webapp.experiments.services.attempts import lose_stale_experiments
 from webapp.fleet.services.operations import expire_operations
 from webapp.fleet.services.workers import lose_stale_workers
 from webapp.lib.garbage_collection import freeze_startup_objects
 from webapp.lib.heartbeat_age import touch_beat_file
-from webapp.sweeps.services.sweeps import advance_sweeps
+from webapp.sweeps.services.arms import advance_sweeps
 from webapp.trajectories.services.branches import give_up_hostless
 from webapp.trajectories.services.groups import cancel_groups_of
 from webapp.trajectories.services.parking import free_lost_questions

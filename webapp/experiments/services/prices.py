@@ -7,8 +7,8 @@ from django.db import transaction
 
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
-from webapp.analysis.costs.ledger import prices_of
 from webapp.experiments.models import TeamPrices
+from webapp.experiments.queries.prices import prices_of
 
 
 @transaction.atomic
