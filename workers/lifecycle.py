@@ -9,8 +9,9 @@ from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.db import close_old_connections
 from kombu.exceptions import OperationalError
 
-from workers import identity, worker_row
-from workers.door.repeated_step import RepeatedStep
+from workers import identity, stopping, worker_row
+from workers.reports.current import reports
+from workers.reports.repeated_step import RepeatedStep
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,9 @@ def _start_threads(**_: Any) -> None:
 
         sweep_orphans()
     worker_row.wait_until_recorded()
-    RepeatedStep("heartbeat", beat, every_s=worker_row.BEAT_S, stopping=_stopping, is_needed=True).start()
+    RepeatedStep(
+        "heartbeat", beat, worker_row.BEAT_S, stopping=_stopping, at_fault=stopping.end_process
+    ).start()
     if identity.current().queue == "gpu":
         from workers.gpu import checkpoint_exports, checkpoint_uploads, gpu_use
 
@@ -52,14 +55,12 @@ def _start_threads(**_: Any) -> None:
         checkpoint_exports.start(_stopping)
         checkpoint_uploads.start(_stopping)
     if identity.current().queue == "env":
-        from workers.env.reporting import parking_reports
+        from workers.env.desktops_in_use import gateways_in_use, trajectory_keys
         from workers.environments.gateway import delete_unused_sandboxes
         from workers.fleet import desk_host_mirror
 
         desk_host_mirror.start(_stopping)
-        delete_unused_sandboxes.start(
-            _stopping, parking_reports.gateways_in_use, parking_reports.trajectory_keys
-        )
+        delete_unused_sandboxes.start(_stopping, gateways_in_use, trajectory_keys)
         from workers.env import trajectory_job  # noqa: F401  what every job imports
     close_old_connections()  # this thread waits from here on, with what others of its process can use
     # What is imported stays for good: without it a full collection stops the slots for no tenths of a second.
@@ -81,9 +82,9 @@ def beat() -> None:
     """One heartbeat for the worker and all that it runs."""
     is_draining = worker_row.beat()
     if identity.current().queue == "env":
-        from workers.env.reporting.trajectories import beat_held
+        from workers.env.running_trajectories import all_held
 
-        beat_held()
+        reports().beat_trajectories(all_held())
     follow_drain(is_draining)
 
 

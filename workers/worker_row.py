@@ -7,21 +7,20 @@ import time
 from webapp.lib.heartbeat_age import touch_beat_file
 from webapp.lib.outage_retries import patient
 from webapp.lib.send_job import own_queue
-from webapp.worker_door import workers as door
 from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.workers import beat_worker, stop_worker
 from workers import identity
-from workers.door.through import through
+from workers.reports.current import reports
 
 BEAT_S = 2.0
-
-_beat = through(door.beat_worker)
-_stop = through(door.stop_worker)
 
 
 def beat() -> bool:
     """Record that this worker is alive; True while it is being drained."""
     me = identity.current()
-    is_draining = _beat(me.name, me.queue, me.host, me.pid, me.slots, version(), time.time())
+    is_draining = reports().request(
+        beat_worker, me.name, me.queue, me.host, me.pid, me.slots, version(), time.time()
+    )
     touch_beat_file()
     return is_draining
 
@@ -35,7 +34,7 @@ def wait_until_recorded() -> None:
 def end() -> None:
     """Record that this worker stops."""
     me = identity.current()
-    _stop(me.name, me.pid, me.host)
+    reports().request(stop_worker, me.name, me.pid, me.host)
 
 
 def queues() -> list[str]:

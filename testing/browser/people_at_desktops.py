@@ -22,10 +22,9 @@ from workers.desktops.host.client import DeskHostClient
 from workers.desktops.registry import open_agent, open_console
 from workers.env import slots
 from workers.env.actors import Decision
-from workers.env.reporting.claims import claim
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.takeover.screen_offer import screen_offered
-from workers.env.trajectory_job import run
+from workers.env.trajectory_job import claim, run
 
 LIMIT_S = 90
 

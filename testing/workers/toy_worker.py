@@ -17,6 +17,7 @@ from typing import Any
 from PIL import Image
 
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
+from webapp.worker_door.assignments import Assignment
 from workers import app as celery_module
 from workers import identity
 from workers.desktops.contract import DesktopSpec, Endpoints
@@ -33,7 +34,6 @@ from workers.desktops.host.messages import (
 )
 from workers.env import trajectory_job
 from workers.env.actors import Decision
-from workers.env.reporting.claims import Assignment
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.registry import ENVIRONMENTS
 from workers.fleet import desk_host_mirror

@@ -7,7 +7,7 @@ now. Each is declared where it is written, by a decorator; how it travels follow
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -89,14 +89,6 @@ class RemoteCall:
     signature: inspect.Signature
     arguments: type[BaseModel]
     answer: TypeAdapter[Any]
-
-    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """A call's arguments by name."""
-        return self.signature.bind(*args, **kwargs).arguments
-
-    def write(self, bound: Mapping[str, Any]) -> bytes:
-        """Its arguments as JSON."""
-        return self.arguments.model_construct(**bound).model_dump_json().encode()
 
     def require_role(self, roles: Iterable[str]) -> None:
         """Raise NotYours unless a joined host of these roles may make it."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.installation_limits import require_runnable
-from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
-from webapp.experiments.pinned_models import with_models
+from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.experiments.models import ExperimentStatus as ExperimentStatus
+from webapp.experiments.pinned_models import with_models as with_models
 from webapp.experiments.placement.pool import Share
 from webapp.experiments.services import attempts
 from webapp.experiments.services.configs import pin_models, record_config

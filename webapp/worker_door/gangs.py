@@ -5,7 +5,8 @@ from __future__ import annotations
 from kombu.exceptions import OperationalError
 
 from webapp.experiments.models import Attempt
-from webapp.experiments.queries.gangs import Gathering, called_as, gathering_of
+from webapp.experiments.queries.gangs import Gathering as Gathering
+from webapp.experiments.queries.gangs import called_as, gathering_of
 from webapp.experiments.services import gangs
 from webapp.lib.remote_calls import (
     GangAttempt,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from webapp.experiments.log_files import append_log
-from webapp.experiments.services.gpu_samples import GpuLook
+from webapp.experiments.services.gpu_samples import GpuLook as GpuLook
 from webapp.experiments.services.gpu_samples import record_gpu_sample as store_sample
-from webapp.fleet.reported_values import ReportedGpu
+from webapp.fleet.reported_values import ReportedGpu as ReportedGpu
 from webapp.fleet.services import workers
 from webapp.lib.remote_calls import OwnAttempt, OwnWorker, gpu_host
 from webapp.worker_door.attempts import attempt_of

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.fleet.desk_host_states import HostChanges, HostState
+from webapp.fleet.desk_host_states import DesktopFigures as DesktopFigures
+from webapp.fleet.desk_host_states import DesktopState as DesktopState
+from webapp.fleet.desk_host_states import FailedBoot as FailedBoot
+from webapp.fleet.desk_host_states import HostChanges as HostChanges
+from webapp.fleet.desk_host_states import HostState as HostState
+from webapp.fleet.models import DesktopPhase as DesktopPhase
 from webapp.fleet.models import Operation, OperationStatus
+from webapp.fleet.models import Verb as Verb
+from webapp.fleet.reported_values import HostValues as HostValues
 from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
-from webapp.fleet.services.mirror_claims import HostNow
+from webapp.fleet.services.mirror_claims import HostNow as HostNow
 from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnTrajectory, OwnWorker, env_host, served_team
 from webapp.trajectories.queries import desktop_demand
 from webapp.trajectories.services import trajectories

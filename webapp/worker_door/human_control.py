@@ -11,7 +11,8 @@ from training.contracts.remote_addresses import is_within_machine
 from training.contracts.types import Action
 from webapp.lib.remote_calls import NotYours, OwnControl, OwnTrajectory, caller, env_host
 from webapp.screens import relay_tickets
-from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
+from webapp.screens.models import ACTIVE_CONTROLS, Control, HumanInput
+from webapp.screens.models import ControlStatus as ControlStatus
 from webapp.screens.services import controls, screens
 from webapp.worker_door.ownership import require_trajectory
 

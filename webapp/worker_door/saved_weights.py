@@ -7,7 +7,9 @@ from pathlib import Path
 
 from webapp.checkpoints.queries import copies as copy_queries
 from webapp.checkpoints.queries import exports as export_queries
-from webapp.checkpoints.queries.copies import SavedCheckpoint, not_on_this_host
+from webapp.checkpoints.queries.copies import CheckpointElsewhere as CheckpointElsewhere
+from webapp.checkpoints.queries.copies import SavedCheckpoint as SavedCheckpoint
+from webapp.checkpoints.queries.copies import not_on_this_host
 from webapp.checkpoints.services import copies, exports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 from webapp.lib.remote_calls import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 from django.db import connection, transaction
@@ -12,15 +11,12 @@ from pydantic import Field
 from training.contracts.config import RewardConfig
 from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import ReachedMilestone
-from training.contracts.turn_trace import SpentMs
 from training.contracts.types import (
     Limit,
-    Observation,
     Purpose,
     RewardTerm,
     Source,
     TrajectoryStatus,
-    Turn,
 )
 from training.rewards import rescore
 from webapp.attacks.services.scripted_runs import note_scripted_run
@@ -34,6 +30,9 @@ from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
 from webapp.trajectories.services import frames, turns
 from webapp.trajectories.services import trajectories as trajectory_services
+from webapp.trajectories.services.frames import frames_folder as frames_folder
+from webapp.trajectories.services.turns import close_turn as close_turn
+from webapp.trajectories.services.turns import open_turn as open_turn
 from webapp.worker_door.ownership import own_of, require_team, works_for
 
 NAMES = ("experiment", "group", "worker", "status")
@@ -107,41 +106,6 @@ def begin_running(
 def begin_evaluating(trajectory_id: OwnOpenTrajectory) -> None:
     row = reported_trajectory(trajectory_id)
     trajectory_services.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
-
-
-@env_host.report_of_turns
-def open_turn(
-    trajectory_id: OwnOpenTrajectory,
-    index: int,
-    source: Source,
-    observation: Observation,
-    observed_at: datetime,
-) -> None:
-    """The screenshot is stored; this is the turn that shows it."""
-    turns.open_turn(
-        trajectory_id=trajectory_id,
-        index=index,
-        source=source,
-        observation=observation,
-        observed_at=observed_at,
-    )
-
-
-@env_host.report_of_turns
-def close_turn(
-    trajectory_id: OwnOpenTrajectory,
-    turn: Turn,
-    thought: str,
-    completed_at: datetime,
-    spent_ms: SpentMs | None,
-) -> None:
-    turns.close_turn(
-        trajectory_id=trajectory_id,
-        turn=turn,
-        thought=thought,
-        completed_at=completed_at,
-        spent_ms=spent_ms,
-    )
 
 
 @env_host.report_of_turns

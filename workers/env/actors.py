@@ -10,11 +10,16 @@ from training.actions.coordinates import resized_size
 from training.actions.parse import parse_completion
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
+from webapp.worker_door.assignments import Assignment
+from webapp.worker_door.trajectories import read_screenshot
 from workers.env.absent_policy import ask_patiently
 from workers.env.policy_client import PolicyClient, RecordedTurn
-from workers.env.reporting.claims import Assignment, NoPolicy
-from workers.env.reporting.trajectories import has_ended, screenshot
+from workers.reports.current import reports
 from workers.tasks.oracles import next_action
+
+
+class NoPolicy(Exception):
+    """Raised when the experiment's policy server is not (or no longer) there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,7 @@ class PolicyActor:
             RecordedTurn(
                 text=turn.observation.text,
                 completion=turn.completion,
-                screenshot=None if is_blind else screenshot(turn.observation),
+                screenshot=None if is_blind else _screenshot(turn.observation),
             )
             for turn in own
             if turn.completion is not None
@@ -118,7 +123,12 @@ class PolicyActor:
         self._client.forget(self._id)
 
     def _is_over(self) -> bool:
-        return has_ended(self._assignment.row)
+        return reports().trajectory_now(self._assignment.row.pk).has_ended
+
+
+def _screenshot(observation: Observation) -> bytes | None:
+    """The lossless PNG of a recorded observation; None when it had none."""
+    return reports().request(read_screenshot, observation.sha256) if observation.sha256 else None
 
 
 class OracleActor:

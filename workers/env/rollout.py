@@ -11,22 +11,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from training.actions.coordinates import off_screen_error
+from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.turn_trace import TurnPart
 from training.contracts.types import Action, ActionKind, Limit, Observation, Source, TrajectoryStatus, Turn
-from training.rewards import compute_reward
+from training.rewards import Reward, compute_reward
+from webapp.lib.outage_retries import working_time
+from webapp.worker_door import trajectories as calls
+from webapp.worker_door.assignments import Assignment
+from workers import identity
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.desktops.late_repaints import Unsettled
 from workers.env.actors import Actor, Decision
 from workers.env.policy_client import ContextFull
-from workers.env.reporting import trajectories
-from workers.env.reporting.claims import Assignment
 from workers.env.takeover.takeovers import Takeover, Takeovers
+from workers.env.turn_reports import begin_turn
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.env.turn_trace import TurnTrace
 from workers.environments.contract import Explaining, Noticing
 from workers.environments.milestone_watch import MilestoneWatch
 from workers.environments.registry import Environment
+from workers.reports.current import reports
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
 
 
@@ -61,14 +66,18 @@ class Rollout:
         """All of it. Raises what went wrong: the caller decides what that means."""
         self._begin()
         desktop_id, provider = self._environment.desktop_id, self._environment.provider
-        if not trajectories.begin_running(self._row, desktop_id, provider, self._task.screen):
-            raise TrajectoryEnded
+        here = identity.current().host
+        reports().report(calls.begin_running, self._row.pk, desktop_id, here, provider, self._task.screen)
+        self._require_wanted()
         ending = self._take_turns()
         if isinstance(self._environment, Noticing):
             self._environment.wait_for_late()
-        trajectories.record_final_screen(self._row, self._environment.observe())
-        if not trajectories.begin_evaluating(self._row):
-            raise TrajectoryEnded
+        final = self._environment.observe()
+        reports().report_with_screen(
+            self._row.team_id, final, calls.record_final_screen, self._row.pk, final.sha256
+        )
+        reports().report(calls.begin_evaluating, self._row.pk)
+        self._require_wanted()
         score = self._environment.evaluate(self._task, ending.last_action)
         if not 0.0 <= score <= 1.0:
             raise EvaluatorError(TaskErrorKind.TASK, f"the score is {score}, and not from 0 to 1")
@@ -81,14 +90,28 @@ class Rollout:
             milestones=self._milestones.reached,
             num_milestones=len(self._task.milestones),
         )
-        if isinstance(self._environment, Explaining):
-            trajectories.record_checks(self._row, self._environment.checks)
-        trajectories.finish(self._row, ending.status, self._turns, score, result, ending.limit)
+        if isinstance(self._environment, Explaining) and self._environment.checks:
+            reports().report(calls.record_checks, self._row.pk, list(self._environment.checks))
+        self._finish(ending, score, result)
+
+    def _finish(self, ending: Ending, score: float, result: Reward) -> None:
+        """Report score, reward and what made the tokens; a success is offered to the replay inbox."""
+        reports().report(
+            calls.finish,
+            self._row.pk,
+            ending.status,
+            score,
+            result.reward,
+            list(result.terms),
+            {index: list(terms) for index, terms in enumerate(result.turn_terms) if terms},
+            shared_fingerprint(self._turns),
+            ending.limit,
+        )
 
     def _look_for_milestones(self, *, is_last: bool = False) -> None:
         """Behind the newest turn."""
         if self._milestones.look(len(self._turns) - 1, is_last=is_last):
-            trajectories.record_milestones(self._row, self._milestones.reached)
+            reports().report(calls.record_milestones, self._row.pk, list(self._milestones.reached))
 
     def _begin(self) -> None:
         """Bring the desktop to the first turn: the task's set-up, or where the parent of a branch was."""
@@ -104,20 +127,25 @@ class Rollout:
         return self._task.max_turns or self._assignment.config.desktops.max_turns
 
     def _has_ended(self) -> bool:
-        return trajectories.has_ended(self._row)
+        return reports().trajectory_now(self._row.pk).has_ended
+
+    def _require_wanted(self) -> None:
+        """Raise TrajectoryEnded when it was ended from outside while it ran."""
+        if self._has_ended():
+            raise TrajectoryEnded
 
     def _taken_over(self, takeovers: Takeovers) -> Takeover | None:
         """What a person did before the agent's next turn, if one wanted to. Raises TrajectoryEnded."""
-        now = trajectories.look_at(self._row.pk)
+        now = reports().trajectory_now(self._row.pk)
         if now.has_ended:
             raise TrajectoryEnded
         return takeovers.wait(self._has_ended) if takeovers.may_begin(now) else None
 
     def _take_turns(self) -> Ending:
-        deadline = trajectories.working_time() + self._assignment.config.desktops.trajectory_timeout_s
+        deadline = working_time() + self._assignment.config.desktops.trajectory_timeout_s
         trace = TurnTrace()
         frame = self._environment.observe()
-        trajectories.show_screen(self._row, len(self._turns), frame)
+        reports().show_screen(self._row.pk, len(self._turns), frame)
         trace.lap(TurnPart.SCREENSHOT)
         branch = self._assignment.branch
         text = branch.text if branch else self._task.instruction
@@ -132,12 +160,12 @@ class Rollout:
                     return Ending(TrajectoryStatus.TERMINATED, action)
                 deadline += takeover.duration_s
                 frame, text = self._environment.observe(), takeover.text_for_agent(text, num_decided)
-                trajectories.show_screen(self._row, len(self._turns), frame)
+                reports().show_screen(self._row.pk, len(self._turns), frame)
                 trace.skip()
                 continue
             index, num_decided = len(self._turns), num_decided + 1
             frame = self._second_look(frame, index)
-            observation = trajectories.open_turn(self._row, index, frame, text, self._assignment.source)
+            observation = begin_turn(self._row, index, frame, text, self._assignment.source)
             trace.lap(TurnPart.REPORT)
             took_s = snapshots.take(index)
             deadline += took_s
@@ -157,9 +185,9 @@ class Rollout:
             error = self._act(action, (frame.width, frame.height))
             trace.lap(TurnPart.ACT)
             after = self._environment.observe()
-            is_late, changed = trajectories.working_time() > deadline, after.raw_digest != frame.raw_digest
+            is_late, changed = working_time() > deadline, after.raw_digest != frame.raw_digest
             if num_decided < self._max_turns() and not is_late:
-                trajectories.show_screen(self._row, index + 1, after)
+                reports().show_screen(self._row.pk, index + 1, after)
             trace.lap(TurnPart.SCREENSHOT)
             self._close(index, unsettled, observation, decision, error, changed, completed_at, trace)
             self._look_for_milestones()
@@ -175,7 +203,7 @@ class Rollout:
         if not self._has_changed():
             return frame
         frame = self._environment.observe()
-        trajectories.show_screen(self._row, index, frame)
+        reports().show_screen(self._row.pk, index, frame)
         return frame
 
     def _has_changed(self) -> bool:
@@ -223,7 +251,7 @@ class Rollout:
             unsettled=unsettled or "",
         )
         self._turns.append(turn)
-        trajectories.close_turn(self._row, turn, decision.thought, completed_at, trace.take())
+        reports().report(calls.close_turn, self._row.pk, turn, decision.thought, completed_at, trace.take())
 
 
 def result_text(decision: Decision, action_error: str | None) -> str:

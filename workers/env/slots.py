@@ -11,10 +11,11 @@ import threading
 import time
 
 from training.contracts.config import DesktopConfig
+from webapp.worker_door.parking import end_remote_desktop
 from workers import identity
 from workers.desktops.contract import EnvError
-from workers.env.reporting.parking_reports import end_remote_desktop
 from workers.environments.registry import Environment, EnvironmentRequest, open_environment
+from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class Slot:
         self._request = None
         self._is_dirty = False
         if environment is not None:
-            end_remote_desktop(environment.desktop_id)
+            reports().report(end_remote_desktop, environment.desktop_id)
             environment.close()
 
 

@@ -9,22 +9,29 @@ from __future__ import annotations
 import logging
 
 import httpx
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import close_old_connections
 
 from training.contracts.log_lines import log_about
 from training.contracts.types import Source
 from training.rewards.expressions import TermError
+from webapp.lib import outage_retries
+from webapp.worker_door import assignments, parking
+from webapp.worker_door.assignments import Assignment
+from webapp.worker_door.trajectories import end_cancelled, end_errored
+from workers import identity, worker_row
 from workers.desktops.contract import EnvError
 from workers.env import slots
-from workers.env.actors import Actor, IdleActor, OracleActor, PolicyActor, ScriptedActor
+from workers.env.actors import Actor, IdleActor, NoPolicy, OracleActor, PolicyActor, ScriptedActor
+from workers.env.desktops_in_use import key_of
 from workers.env.policy_client import PolicyError
-from workers.env.reporting import parking_reports, trajectories
-from workers.env.reporting.claims import Assignment, NoPolicy, claim
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.running_trajectories import held
 from workers.env.takeover.screen_offer import screen_offered
 from workers.env.takeover.takeovers import DemonstrationAbandoned
 from workers.env.turn_snapshots import SnapshotLost
 from workers.environments.registry import AtCapacity
+from workers.reports.current import reports
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 
 log = logging.getLogger(__name__)
@@ -40,6 +47,20 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
     SnapshotLost: "snapshot_gone",
 }
 """Errors after which the environment is still good -> the kind that is recorded."""
+
+
+def claim(trajectory_id: int, ticket: str = "") -> Assignment | None:
+    """Take the trajectory for this worker; None when another worker has it or it was cancelled.
+
+    `ticket`: what a joined host got the job with.
+    """
+    close_old_connections()
+    name = identity.current().name
+    try:
+        return reports().request(assignments.claim, trajectory_id, name, ticket)
+    except ObjectDoesNotExist:  # the first heartbeat of its worker is still to come
+        worker_row.beat()
+        return reports().request(assignments.claim, trajectory_id, name, ticket)
 
 
 def run(trajectory_id: int, ticket: str = "") -> None:
@@ -58,44 +79,49 @@ def run(trajectory_id: int, ticket: str = "") -> None:
 
 def _run_recorded(assignment: Assignment) -> None:
     """Run it, and record why it ended when it broke."""
-    row = assignment.row
+    pk = assignment.row.pk
     try:
         _run_claimed(assignment)
     except (TrajectoryEnded, DemonstrationAbandoned):
-        trajectories.end_cancelled(row)
+        reports().report(end_cancelled, pk)
     except tuple(PLAIN_ERRORS) as error:
         kind = next(kind for known, kind in PLAIN_ERRORS.items() if isinstance(error, known))
-        trajectories.end_errored(row, kind, str(error))
+        reports().report(end_errored, pk, kind, str(error))
     except AtCapacity as error:
         slots.drop_environment()
-        parking_reports.park(row, error, _parking_limit_s(assignment))
+        limit_s = assignment.config.desktops.provider_section.parking_limit_s
+        waits = (error.position, error.wait_s, error.retry_after_s, limit_s)
+        reports().report(parking.park, pk, str(error), *waits)
     except EnvError as error:
         slots.drop_environment()
-        trajectories.end_errored(row, f"desktop_{error.kind}", str(error))
+        reports().report(end_errored, pk, f"desktop_{error.kind}", str(error))
     except Exception as error:
-        log.exception("trajectory %s broke", row.pk)
+        log.exception("trajectory %s broke", pk)
         slots.drop_environment()
-        trajectories.end_errored(row, trajectories.kind_of(error), f"env worker error: {error!r}")
+        reports().report(end_errored, pk, _kind_of(error), f"env worker error: {error!r}")
         raise
 
 
+def _kind_of(error: Exception) -> str:
+    """What an error that nothing else explains is recorded as."""
+    if outage_retries.is_disk_full(error):
+        return "disk_full"
+    return "database" if outage_retries.passes(error) else "worker"
+
+
 def _run_claimed(assignment: Assignment) -> None:
-    actor = _actor(assignment)
+    actor, row = _actor(assignment), assignment.row
     try:
         environment = slots.clean_environment(
-            assignment.config.desktops, assignment.task.screen, parking_reports.key_of(assignment.row)
+            assignment.config.desktops, assignment.task.screen, key_of(row.pk)
         )
-        if not parking_reports.unpark(assignment.row):
+        if row.is_parked and not reports().request(parking.unpark, row.pk):
             raise TrajectoryEnded
         is_demonstration = assignment.source is Source.HUMAN
-        with screen_offered(assignment.row.pk, environment, is_needed=is_demonstration):
+        with screen_offered(row.pk, environment, is_needed=is_demonstration):
             Rollout(assignment, environment, actor).run()
     finally:
         actor.close()
-
-
-def _parking_limit_s(assignment: Assignment) -> float:
-    return assignment.config.desktops.provider_section.parking_limit_s
 
 
 def _actor(assignment: Assignment) -> Actor:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import time
 
+from webapp.worker_door import snapshots as calls
+from webapp.worker_door.assignments import Assignment
+from workers import identity
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.env.reporting import snapshots
-from workers.env.reporting.claims import Assignment
 from workers.environments.contract import Branchable
 from workers.environments.registry import Environment
+from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 
@@ -46,17 +48,28 @@ class TurnSnapshots:
             if error.kind is ErrorKind.INFRA:
                 raise
             log.warning("trajectory %s, turn %s: no snapshot: %s", self._row.pk, index + 1, error)
-            snapshots.record_problem(self._row, str(error))
+            reports().report(calls.record_snapshot_problem, self._row.pk, str(error))
             return time.monotonic() - started
         took_s = time.monotonic() - started
-        snapshots.record_snapshot(self._row, index, kept, took_s)
+        reports().report(
+            calls.record_snapshot,
+            self._row.pk,
+            index,
+            identity.current().host,
+            kept.name,
+            kept.size_mb,
+            kept.pause_s,
+            round(took_s, 3),
+        )
         return took_s
 
     def _is_wanted(self) -> bool:
         assert self._environment is not None
         if not self._environment.can_be_saved:
             return False
-        return self._row.member < self._num_members or snapshots.wants_snapshots(self._row)
+        if self._row.member < self._num_members:
+            return True
+        return reports().trajectory_now(self._row.pk).wants_snapshots
 
 
 def wake_from(environment: Environment, snapshot: str) -> None:
@@ -70,5 +83,5 @@ def wake_from(environment: Environment, snapshot: str) -> None:
     except EnvError as error:
         if not (error.kind is ErrorKind.TASK and error.permanent):
             raise
-        snapshots.record_lost(snapshot)
+        reports().report(calls.record_lost_snapshot, identity.current().host, snapshot)
         raise SnapshotLost(str(error)) from error

@@ -15,13 +15,17 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
+from webapp.worker_door import host_mirror as calls
+from webapp.worker_door.host_mirror import DesktopsWanted, HostNow
+from webapp.worker_door.snapshots import unknown_snapshots
 from workers import identity
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.host.messages import HostReport
 from workers.env import slots
-from workers.fleet import reporting, run_operations
+from workers.fleet import run_operations
 from workers.fleet.report_teller import ReportTeller
+from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +58,7 @@ class Mirror:
         self._compared: set[str] | None = None
         """Snapshots that the database was asked about last."""
         self._is_draining: bool | None = None
-        self._expected: list[reporting.DesktopsWanted] = []
+        self._expected: list[DesktopsWanted] = []
         """What the desk host was told last of leases to come."""
 
     def run(self, stopping: threading.Event) -> None:
@@ -72,11 +76,11 @@ class Mirror:
                 log.exception("mirror: this round failed, trying again")
                 stopping.wait(WATCH_S)
         self._client.close()
-        reporting.hand_over_mirror(host=self._host, by=self._name)
+        reports().request(calls.hand_over_mirror, self._host, self._name)
 
     def step(self) -> bool:
         """One round; False when another worker mirrors, or there is nothing to mirror."""
-        host_now = reporting.claim_mirror(self._host, self._name, self._goes_on)
+        host_now = reports().request(calls.claim_mirror, self._host, self._name, self._goes_on)
         self._goes_on = False  # until the desk host has answered
         if host_now is None:
             self._start_over()
@@ -89,7 +93,7 @@ class Mirror:
         except EnvError as error:
             self._start_over()
             self._is_draining = None
-            reporting.record_problem(host=self._host, problem=str(error))
+            reports().request(calls.record_problem, self._host, str(error))
             return False
         self._goes_on = True
         try:
@@ -111,13 +115,13 @@ class Mirror:
         self._teller.tell(report, has_changed=report.version != self._version)
         self._version = report.version
         if now - self._sampled_at >= SAMPLE_S:
-            reporting.sample_host(host=self._host)
+            reports().request(calls.sample_host, self._host)
             self._sampled_at = now
         if now - self._looked_at >= COMPARE_S:
             self._looked_at = now
             self._compare_snapshots()
         if now - self._forgot_at >= FORGET_S:
-            reporting.forget_old()
+            reports().request(calls.forget_old)
             self._forgot_at = now
 
     def _compare_snapshots(self) -> None:
@@ -127,7 +131,9 @@ class Mirror:
             kept = self._client.snapshots()
             if set(kept) == self._compared and now - self._compared_at < COMPARE_ALL_S:
                 return
-            self._client.drop_snapshots(reporting.unknown_snapshots(kept.values(), asked_at))
+            created = {snapshot.name: snapshot.created_at for snapshot in kept.values()}
+            unknown = reports().request(unknown_snapshots, self._host, created, asked_at)
+            self._client.drop_snapshots(unknown)
             self._compared, self._compared_at = set(kept), now
         except EnvError as error:
             log.warning("mirror: snapshots not compared, trying again: %s", error)
@@ -138,14 +144,14 @@ class Mirror:
             self._client.drain(wanted)
             self._is_draining = wanted
 
-    def _announce_demand(self, host_now: reporting.HostNow, num_leased: int) -> None:
+    def _announce_demand(self, host_now: HostNow, num_leased: int) -> None:
         """Queued trajectories become warm desktops before slots ask; slots that have one ask for none."""
         free_slots = max(0, host_now.num_slots - num_leased)
-        wanted: list[reporting.DesktopsWanted] = []
+        wanted: list[DesktopsWanted] = []
         if not free_slots:
             wanted, self._expected = self._expected, []  # none of them, for once
         elif host_now.are_desktops_wanted:
-            wanted = self._expected = reporting.wanted_desktops(self._host)
+            wanted = self._expected = reports().request(calls.wanted_desktops, self._host)
         for kind in wanted:
             try:
                 self._client.expect(kind.provider, kind.width, kind.height, min(kind.count, free_slots))

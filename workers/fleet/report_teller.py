@@ -12,9 +12,17 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from webapp.worker_door.host_mirror import (
+    DesktopFigures,
+    DesktopState,
+    HostChanges,
+    HostValues,
+    record_changes,
+    record_host,
+)
 from workers.desktops.host.messages import BootFailure, HostReport
-from workers.fleet import reporting
-from workers.fleet.reporting import DesktopFigures, DesktopState, HostChanges
+from workers.fleet.host_states import desktop_state, host_state, host_values
+from workers.reports.current import reports
 
 FIGURES_S = 3.0
 """How often CPU, memory and lease times are compared."""
@@ -56,11 +64,11 @@ class ReportTeller:
         if told is not None and not is_figures_round and not has_changed:
             return
         self._told = None  # until it is recorded
-        values = reporting.host_values(report)
+        values = host_values(report)
         is_old = now - self._whole_at >= WHOLE_S
         if told is None or (is_figures_round and (is_old or _is_news(report, values, told))):
-            state = reporting.host_state(report)
-            reporting.record_host(host=self._host, state=state)
+            state = host_state(report)
+            reports().request(record_host, self._host, state)
             desktops = {one.name: one for one in state.desktops}
             self._told = Told(values, desktops, report.failures)
             self._figures_at = self._whole_at = now
@@ -70,7 +78,7 @@ class ReportTeller:
 
     def _tell_changes(self, report: HostReport, values: dict[str, Any], told: Told) -> Told | None:
         """With figures when there are `values`. None when another worker mirrors this host meanwhile."""
-        states = {state.name: state for state in map(reporting.desktop_state, report.desktops)}
+        states = {state.name: state for state in map(desktop_state, report.desktops)}
         changed = [state for name, state in states.items() if state != told.desktops.get(name)]
         moved: dict[str, DesktopFigures] = {}
         if values:
@@ -78,7 +86,7 @@ class ReportTeller:
             moved = {name: states[name].figures for name in others if _has_moved(states[name], told)}
         changes = HostChanges(
             values=cast(
-                reporting.HostValues,
+                HostValues,
                 {name: value for name, value in values.items() if _differs(name, value, told.values[name])},
             ),
             desktops=changed,
@@ -86,7 +94,7 @@ class ReportTeller:
             gone=[name for name in told.desktops if name not in states],
         )
         is_quiet = not (changes.values or changes.desktops or changes.figures or changes.gone)
-        if not is_quiet and not reporting.record_changes(self._host, self._by, changes):
+        if not is_quiet and not reports().request(record_changes, self._host, self._by, changes):
             return None
         is_told = {state.name for state in changed} | moved.keys()
         desktops = {name: state if name in is_told else told.desktops[name] for name, state in states.items()}

@@ -21,6 +21,24 @@ from training.contracts.config import ConfigError, ExperimentConfig, to_yaml
 from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from training.contracts.trainer_state import checkpoints_folder
+from webapp.lib.disk_room import shortages
+from webapp.lib.outage_retries import patiently
+from webapp.worker_door.attempts import (
+    ExperimentStatus,
+    HeldAttempt,
+    beat_attempt,
+    cancel_groups,
+    claim_attempt,
+    end_crashed,
+    end_finished,
+    end_incomplete,
+    end_stopped,
+    record_gpus_held,
+    start_attempt,
+    tell_start,
+)
+from webapp.worker_door.gpu_hosts import LogName
+from webapp.worker_door.saved_weights import CheckpointElsewhere
 from workers import identity, stopping
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
@@ -36,25 +54,8 @@ from workers.gpu.model_folder import ModelNotFound
 from workers.gpu.policy_server_process import PolicyServer, PolicyServerError
 from workers.gpu.resolved_config import allowed_config, with_folders
 from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
-from workers.gpu.webapp_imports import (
-    CheckpointElsewhere,
-    ExperimentStatus,
-    HeldAttempt,
-    LogName,
-    beat_attempt,
-    cancel_groups,
-    claim_attempt,
-    end_crashed,
-    end_finished,
-    end_incomplete,
-    end_stopped,
-    patiently,
-    record_gpus_held,
-    shortages,
-    start_attempt,
-    tell_start,
-)
 from workers.processes.logged_process import LoggedProcess
+from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 TICK_S = 0.2
@@ -79,7 +80,7 @@ def run(experiment_id: int, attempt_number: int) -> None:
 
 
 def _run(experiment_id: int, attempt_number: int) -> None:
-    attempt = claim_attempt(experiment_id, attempt_number, identity.current().name)
+    attempt = reports().request(claim_attempt, experiment_id, attempt_number, identity.current().name)
     if attempt is None:
         log.info("experiment %s attempt %s is taken or gone; stepping aside", experiment_id, attempt_number)
         return
@@ -93,29 +94,29 @@ def _run(experiment_id: int, attempt_number: int) -> None:
         log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
         was_taken_back = True
     except AttemptStopped as reason:
-        end_stopped(attempt.pk, str(reason))
+        reports().report(end_stopped, attempt.pk, str(reason))
     except ConfigError as error:
-        end_crashed(attempt.pk, f"not allowed here any more: {error}", max_restarts=0)
+        reports().report(end_crashed, attempt.pk, f"not allowed here any more: {error}", max_restarts=0)
     except (ModelNotFound, CheckpointElsewhere) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that is gone or on another host.
-        end_crashed(attempt.pk, str(error), max_restarts=0)
+        reports().report(end_crashed, attempt.pk, str(error), max_restarts=0)
     except HostsMissing as error:
-        end_incomplete(attempt.pk, str(error))
+        reports().report(end_incomplete, attempt.pk, str(error))
     except (TooFewGpus, GangBroken, PolicyServerError, OSError) as error:
-        end_crashed(attempt.pk, str(error), None)
+        reports().report(end_crashed, attempt.pk, str(error), None)
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
-        end_crashed(attempt.pk, f"gpu worker error: {error!r}", None)
+        reports().report(end_crashed, attempt.pk, f"gpu worker error: {error!r}", None)
         raise
     finally:
-        cancel_groups(attempt.pk, up_to_own=was_taken_back)
+        reports().report(cancel_groups, attempt.pk, up_to_own=was_taken_back)
 
 
 def _bring_checkpoint(attempt: HeldAttempt, config: ExperimentConfig) -> None:
     """Have what it resumes from here before anything starts; people may stop that."""
 
     def keep_going() -> None:
-        if patiently(beat_attempt, attempt.pk).status in STOPPING:
+        if patiently(reports().request, beat_attempt, attempt.pk).status in STOPPING:
             raise AttemptStopped("stopped while fetching its checkpoint")
 
     output = output_folder(attempt.experiment_id)
@@ -142,7 +143,7 @@ class Supervision:
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
         gpus = placed_gpus(self._attempt.places)
         trainer_gpus, engine_gpus = trainer_and_engine(self._config, gpus)
-        record_gpus_held(self._attempt.pk, len(gpus) * (1 + len(self._attempt.members)))
+        reports().request(record_gpus_held, self._attempt.pk, len(gpus) * (1 + len(self._attempt.members)))
         with ExitStack() as stack:
             logs: dict[LogName, Path] = {name: self._log_path(name) for name in ("policy", "trainer")}
             stack.enter_context(LogReporter(self._attempt.pk, logs))
@@ -163,7 +164,7 @@ class Supervision:
             trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
             stack.callback(trainer.stop)
             self._wait_ready(policy)
-            start_attempt(self._attempt.pk, policy.url, policy.token, policy.certificate)
+            reports().request(start_attempt, self._attempt.pk, policy.url, policy.token, policy.certificate)
             self._watch(trainer, policy)
 
     def _log_path(self, name: str) -> Path:
@@ -174,7 +175,7 @@ class Supervision:
 
         def keep_going() -> None:
             if self._beat_or_stop():
-                tell_start(self._attempt.pk, f"Engine: {policy.starting}.")
+                reports().report(tell_start, self._attempt.pk, f"Engine: {policy.starting}.")
 
         policy.wait_ready(keep_going, limit_s=self._config.engine.start_limit_s)
 
@@ -222,7 +223,7 @@ class Supervision:
             return None
         self._beat_due = time.monotonic() + BEAT_EVERY_S
         close_old_connections()
-        now = patiently(beat_attempt, self._attempt.pk)
+        now = patiently(reports().request, beat_attempt, self._attempt.pk)
         if not now.is_current:
             raise AttemptTakenBack
         self._ended_hosts = now.ended_hosts
@@ -239,7 +240,7 @@ class Supervision:
         outcome = self._outcome()
         code, message = (outcome.exit_code, outcome.message) if outcome else (code, "")
         if code == ExitCode.FINISHED:
-            end_finished(self._attempt.pk)
+            reports().report(end_finished, self._attempt.pk)
         elif code in (ExitCode.PAUSED, ExitCode.CANCELLED) or self._wants_stop():
             raise AttemptStopped("stopped at a safe point")
         else:
@@ -248,7 +249,7 @@ class Supervision:
             if waited_for_hosts(tail) and (broken is None or isinstance(broken, HostsMissing)):
                 raise HostsMissing(reason)
             reason = "; ".join([reason, *([str(broken)] if broken else []), *map(str, shortages())])
-            end_crashed(self._attempt.pk, reason, None)
+            reports().report(end_crashed, self._attempt.pk, reason, None)
 
     def _outcome(self) -> TrainerOutcome | None:
         """What the trainer left behind; None of one that was killed, or could not write it."""
@@ -259,7 +260,7 @@ class Supervision:
             return None
 
     def _wants_stop(self) -> bool:
-        return patiently(beat_attempt, self._attempt.pk).status in STOPPING
+        return patiently(reports().request, beat_attempt, self._attempt.pk).status in STOPPING
 
 
 def is_colocated(config: ExperimentConfig) -> bool:

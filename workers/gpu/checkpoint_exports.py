@@ -16,23 +16,24 @@ from pathlib import Path
 from django.conf import settings
 
 from training.contracts.trainer_exit import ExitCode
-from workers import identity
-from workers.door.repeated_step import RepeatedStep
-from workers.gpu.child_processes import start_child
-from workers.gpu.fetched_checkpoints import fetch_model, is_copied
-from workers.gpu.webapp_imports import (
-    CopyDamaged,
+from webapp.lib.copies.folder_copy import CopyDamaged
+from webapp.lib.copies.place import copies_place
+from webapp.worker_door.saved_weights import (
     HeldExport,
     card_of,
     claim_export,
     confirm_removal,
-    copies_place,
     fail_export,
     finish_export,
     removable_exports,
     report_export,
     waiting_exports,
 )
+from workers import identity
+from workers.gpu.child_processes import start_child
+from workers.gpu.fetched_checkpoints import fetch_model, is_copied
+from workers.reports.current import reports
+from workers.reports.repeated_step import RepeatedStep
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0
@@ -49,7 +50,7 @@ def start(stopping: threading.Event) -> None:
         remove_unwanted()
         export_next(stopping)
 
-    RepeatedStep("exports", look, every_s=LOOK_EVERY_S, stopping=stopping).start()
+    RepeatedStep("exports", look, LOOK_EVERY_S, stopping=stopping).start()
 
 
 def exports_folder() -> Path:
@@ -60,10 +61,10 @@ def exports_folder() -> Path:
 def export_next(stopping: threading.Event) -> HeldExport | None:
     """Write one waiting export; None when there is none."""
     me = identity.current()
-    for waiting in waiting_exports(me.name):
+    for waiting in reports().request(waiting_exports, me.name):
         if not (waiting.is_for_anyone or Path(waiting.checkpoint).is_dir() or is_copied(waiting.checkpoint)):
             continue
-        export = claim_export(waiting.pk, me.name, me.host, str(exports_folder()))
+        export = reports().request(claim_export, waiting.pk, me.name, me.host, str(exports_folder()))
         if export is not None:
             _write(export, stopping)
             return export
@@ -74,13 +75,13 @@ def _write(export: HeldExport, stopping: threading.Event) -> None:
     try:
         source = _source(export)
     except (CopyDamaged, OSError) as error:
-        fail_export(export.pk, f"the checkpoint could not be fetched: {error}")
+        reports().request(fail_export, export.pk, f"the checkpoint could not be fetched: {error}")
         return
     output, log_path = Path(export.path), exports_folder() / f"export-{export.pk}.log"
     log_path.unlink(missing_ok=True)
     card = exports_folder() / f"export-{export.pk}.md"
     card.parent.mkdir(parents=True, exist_ok=True)
-    card.write_text(card_of(export.pk))
+    card.write_text(reports().request(card_of, export.pk))
     command = [
         *(*POLITELY, sys.executable, "-m", "training.checkpoints.export"),
         *(str(source), str(output)),
@@ -97,7 +98,7 @@ def _write(export: HeldExport, stopping: threading.Event) -> None:
         child.stop(GRACE_S)
         card.unlink(missing_ok=True)
     if code == 0:
-        finish_export(export.pk, _folder_bytes(output))
+        reports().request(finish_export, export.pk, _folder_bytes(output))
         log_path.unlink(missing_ok=True)
     else:
         lines = child.tail(40).strip().splitlines() or ["it left no message"]
@@ -106,7 +107,7 @@ def _write(export: HeldExport, stopping: threading.Event) -> None:
             if code == ExitCode.WRONG_SETTINGS
             else f"the export ended with code {code}: {lines[-1]}"
         )
-        fail_export(export.pk, reason)
+        reports().request(fail_export, export.pk, reason)
 
 
 def _source(export: HeldExport) -> Path:
@@ -118,7 +119,7 @@ def _source(export: HeldExport) -> Path:
 def _report(export: HeldExport, output: Path, log_path: Path) -> None:
     total = _announced_bytes(log_path)
     done = _folder_bytes(output.with_name(output.name + ".tmp")) or _folder_bytes(output)
-    report_export(export.pk, min(done, total), total)
+    reports().request(report_export, export.pk, min(done, total), total)
 
 
 def _announced_bytes(log_path: Path) -> int:
@@ -138,7 +139,7 @@ def _folder_bytes(folder: Path) -> int:
 
 def remove_unwanted() -> None:
     """Delete the exports of this host that people removed on the page."""
-    for export in removable_exports(identity.current().host):
+    for export in reports().request(removable_exports, identity.current().host):
         folder = Path(export.path)
         if folder.parent != exports_folder():
             log.error("export %s lies outside of %s; its files stay", export.pk, exports_folder())
@@ -146,4 +147,4 @@ def remove_unwanted() -> None:
             shutil.rmtree(folder, ignore_errors=True)
         if (place := copies_place()) is not None:
             place.remove(export.copy_prefix)
-        confirm_removal(export.pk)
+        reports().request(confirm_removal, export.pk)

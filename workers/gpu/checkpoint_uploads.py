@@ -12,19 +12,19 @@ from functools import partial
 from pathlib import Path
 
 from training.contracts.trainer_state import COMPLETE
-from workers import identity
-from workers.door.repeated_step import RepeatedStep
-from workers.gpu.webapp_imports import (
-    CopiesPlace,
-    copies_place,
+from webapp.lib.copies.folder_copy import upload_folder
+from webapp.lib.copies.place import CopiesPlace, copies_place
+from webapp.worker_door.saved_weights import (
     forget_copy,
     record_copy,
     record_export_copy,
     uncopied_exports,
     unneeded_copies,
-    upload_folder,
     wanting_copies,
 )
+from workers import identity
+from workers.reports.current import reports
+from workers.reports.repeated_step import RepeatedStep
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0
@@ -35,7 +35,7 @@ def start(stopping: threading.Event) -> None:
     place = copies_place()
     if place is not None:
         look = partial(_look, place)
-        RepeatedStep("copies", look, every_s=LOOK_EVERY_S, stopping=stopping, expected=(OSError,)).start()
+        RepeatedStep("copies", look, LOOK_EVERY_S, stopping=stopping).start()
 
 
 def _look(place: CopiesPlace) -> None:
@@ -46,7 +46,7 @@ def _look(place: CopiesPlace) -> None:
 
 def upload_waiting(place: CopiesPlace) -> bool:
     """Copy the newest checkpoint of this host that waits for it; False without one. Raises OSError."""
-    for checkpoint in wanting_copies():
+    for checkpoint in reports().request(wanting_copies):
         folder = Path(checkpoint.path)
         if not (folder / COMPLETE).is_file():
             continue  # another host's
@@ -59,7 +59,7 @@ def upload_waiting(place: CopiesPlace) -> bool:
                 if folder.is_dir():
                     raise
                 continue  # deleted meanwhile, as old ones are
-            record_copy(checkpoint.pk, copy_sha256)
+            reports().request(record_copy, checkpoint.pk, copy_sha256)
         log.info("copied the checkpoint of step %d", checkpoint.step)
         return True
     return False
@@ -67,17 +67,17 @@ def upload_waiting(place: CopiesPlace) -> bool:
 
 def upload_exports(place: CopiesPlace) -> None:
     """Copy the exports of this host that others cannot have yet. Raises OSError."""
-    for export in uncopied_exports(identity.current().host):
+    for export in reports().request(uncopied_exports, identity.current().host):
         if Path(export.path).is_dir():
             copy_sha256 = upload_folder(place, export.copy_prefix, Path(export.path))
-            record_export_copy(export.pk, copy_sha256)
+            reports().request(record_export_copy, export.pk, copy_sha256)
 
 
 def remove_unneeded(place: CopiesPlace) -> None:
     """Delete the copies of checkpoints that were deleted."""
-    for checkpoint in unneeded_copies():
+    for checkpoint in reports().request(unneeded_copies):
         place.remove(checkpoint.copy_prefix)
-        forget_copy(checkpoint.pk)
+        reports().request(forget_copy, checkpoint.pk)
 
 
 @contextmanager

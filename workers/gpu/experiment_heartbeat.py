@@ -6,8 +6,9 @@ patience; only a process that is gone or stands still shall be taken for lost.
 
 from __future__ import annotations
 
-from workers.door.repeated_step import RepeatedStep
-from workers.gpu.webapp_imports import HeldAttempt, beat_attempt
+from webapp.worker_door.attempts import HeldAttempt, beat_attempt
+from workers.reports.current import reports
+from workers.reports.repeated_step import RepeatedStep
 
 EVERY_S = 2.0
 
@@ -16,9 +17,9 @@ class Heartbeat(RepeatedStep):
     """A thread that beats until the end of the `with` block, or until the attempt was taken away."""
 
     def __init__(self, attempt: HeldAttempt) -> None:
-        super().__init__("experiment-heartbeat", self._beat, every_s=EVERY_S)
+        super().__init__("experiment-heartbeat", self._beat, EVERY_S)
         self._attempt = attempt
 
     def _beat(self) -> None:
-        if not beat_attempt(self._attempt.pk).is_current:
+        if not reports().request(beat_attempt, self._attempt.pk).is_current:
             self.stopping.set()

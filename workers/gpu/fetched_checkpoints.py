@@ -15,25 +15,20 @@ from pathlib import Path
 from django.conf import settings
 
 from training.contracts.trainer_state import COMPLETE
-from workers.gpu.model_folder import ModelNotFound, resolve_model
-from workers.gpu.webapp_imports import (
+from webapp.lib.copies.folder_copy import CopyDamaged, Manifest, copied_sum, fetch_folder, read_manifest
+from webapp.lib.copies.place import CopiesPlace, copies_place
+from webapp.lib.disk_room import shortage_of_checkpoint
+from webapp.worker_door.attempts import HeldAttempt, tell_start
+from webapp.worker_door.saved_weights import (
     CheckpointElsewhere,
-    CopiesPlace,
-    CopyDamaged,
-    HeldAttempt,
-    Manifest,
     SavedCheckpoint,
     checkpoints_to_resume,
     copied_checkpoint,
-    copied_sum,
-    copies_place,
-    fetch_folder,
     go_on_from_older,
-    read_manifest,
-    shortage_of_checkpoint,
-    tell_start,
     why_not_here,
 )
+from workers.gpu.model_folder import ModelNotFound, resolve_model
+from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 MODEL = "model"
@@ -47,7 +42,7 @@ def bring_checkpoint(attempt: HeldAttempt, directory: Path, keep_going: KeepGoin
     With a place of copies an older one is taken when the newest cannot be had, and the experiment's page says
     so. Raises CheckpointElsewhere, OSError.
     """
-    saved = checkpoints_to_resume(attempt.pk)
+    saved = reports().request(checkpoints_to_resume, attempt.pk)
     if not saved:
         return
     newest, place = saved[0], copies_place()
@@ -64,12 +59,12 @@ def bring_checkpoint(attempt: HeldAttempt, directory: Path, keep_going: KeepGoin
         _set_aside_later(folder)
         break
     else:
-        raise CheckpointElsewhere(why_not_here(attempt.pk, newest, "; ".join(problems)))
+        raise CheckpointElsewhere(reports().request(why_not_here, attempt.pk, newest, "; ".join(problems)))
     if checkpoint is not newest:
         why = "; ".join(problems)
         log.warning("going on from step %d, not %d: %s", checkpoint.step, newest.step, why)
         _set_aside_later(folder)
-        go_on_from_older(attempt.pk, checkpoint, newest, why)
+        reports().request(go_on_from_older, attempt.pk, checkpoint, newest, why)
 
 
 def bring_model(path: str, seed: int = 0) -> str:
@@ -88,7 +83,7 @@ def bring_model(path: str, seed: int = 0) -> str:
 
 def is_copied(path: str) -> bool:
     """Whether `path` is, or is within, a checkpoint that `fetch_model` can bring."""
-    return copies_place() is not None and copied_checkpoint(path) is not None
+    return copies_place() is not None and reports().request(copied_checkpoint, path) is not None
 
 
 def fetch_model(path: str) -> Path | None:
@@ -96,7 +91,7 @@ def fetch_model(path: str) -> Path | None:
 
     It stays, for the next that asks. Raises CopyDamaged, OSError.
     """
-    place, found = copies_place(), copied_checkpoint(path)
+    place, found = copies_place(), reports().request(copied_checkpoint, path)
     if place is None or found is None:
         return None
     folder = Path(settings.DATA_DIR) / "models" / f"checkpoint-{found.pk}-{found.copy_sha256[:12]}"
@@ -135,7 +130,7 @@ def _bring(
     manifest = read_manifest(place, checkpoint.copy_prefix, checkpoint.copy_sha256)
     _require_room(folder, manifest)
     message = f"Fetching the checkpoint of step {checkpoint.step} ({manifest.num_bytes / 1e6:.0f} MB)."
-    tell_start(attempt.pk, message)
+    reports().report(tell_start, attempt.pk, message)
     fetch = partial(fetch_folder, place, checkpoint.copy_prefix, manifest)
     _replace(folder, partial(fetch, mark=checkpoint.copy_sha256, keep_going=keep_going))
     log.info("fetched the checkpoint of step %d, %d bytes", checkpoint.step, manifest.num_bytes)

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from webapp.worker_door import gangs
+from webapp.worker_door.attempts import HeldAttempt
+from webapp.worker_door.gangs import Gathering, call_gang, gathering
 from workers import identity
-from workers.gpu import webapp_imports as webapp
 from workers.gpu.train_network import TrainAddress, own_train_address
-from workers.gpu.webapp_imports import Gathering, HeldAttempt, call_gang, gathering
+from workers.reports.current import reports
 
 COME_WITHIN_S = 60.0
 LOOK_EVERY_S = 0.5
@@ -44,7 +46,7 @@ def gather(
     checkpoints.mkdir(parents=True, exist_ok=True)
     (checkpoints / MARK).write_text(attempt.gang_secret)
     workers = [identity.current().name, *(one.worker for one in attempt.members)]
-    if problem := call_gang(attempt.pk, workers, attempt.gang_secret):
+    if problem := reports().request(call_gang, attempt.pk, workers, attempt.gang_secret):
         raise HostsMissing(problem)
     if come(attempt.pk, 0) is None:
         raise GangBroken("the attempt has ended meanwhile")
@@ -57,7 +59,7 @@ def come(attempt_id: int, host: int) -> HeldAttempt | None:
     with socket.socket() as probe:
         probe.bind((here, 0))
         port = probe.getsockname()[1]
-    return webapp.come(attempt_id, host, identity.current().name, f"{here}:{port}")
+    return reports().request(gangs.come, attempt_id, host, identity.current().name, f"{here}:{port}")
 
 
 def _own_address() -> TrainAddress:
@@ -82,7 +84,7 @@ def meet(attempt: HeldAttempt, host: int, folder: Path, keep_going: Callable[[],
     """Wait until all have come; the file that this host's launcher reads. Raises GangBroken, HostsMissing."""
     deadline = time.monotonic() + COME_WITHIN_S
     while True:
-        found = gathering(attempt.pk)
+        found = reports().request(gathering, attempt.pk)
         if broken := _broken(found):
             raise broken
         if not found.missing:
@@ -101,7 +103,7 @@ def why_broken(attempt: HeldAttempt) -> GangBroken | None:
     """What hosts of the attempt say that cannot go on; asks nothing where it has one."""
     if not attempt.members:
         return None
-    return _broken(gathering(attempt.pk))
+    return _broken(reports().request(gathering, attempt.pk))
 
 
 def _broken(found: Gathering) -> GangBroken | None:

@@ -19,6 +19,8 @@ from training.contracts.config import ConfigError, to_yaml
 from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import PLANNED
 from training.contracts.trainer_state import checkpoints_folder
+from webapp.worker_door.attempts import HeldAttempt, is_current
+from webapp.worker_door.gangs import leave
 from workers import stopping
 from workers.gpu.coordinator import supervision_routes
 from workers.gpu.coordinator.server import CoordinatorServer
@@ -30,8 +32,8 @@ from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engin
 from workers.gpu.model_folder import ModelNotFound
 from workers.gpu.resolved_config import allowed_config, with_folders
 from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
-from workers.gpu.webapp_imports import HeldAttempt, is_current, leave
 from workers.processes.logged_process import LoggedProcess
+from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
@@ -63,11 +65,11 @@ def run(attempt_id: int, host: int) -> None:
         except (ConfigError, GangBroken, ModelNotFound, TooFewGpus, OSError) as error:
             problem = str(error)
         except Exception as error:
-            leave(attempt.pk, host, f"gpu worker error: {error!r}", is_left_alone=False)
+            reports().request(leave, attempt.pk, host, f"gpu worker error: {error!r}", is_left_alone=False)
             raise
         if problem:
             log.warning("host %d leaves: %s", host, problem)
-            leave(attempt.pk, host, problem, is_left_alone)
+            reports().request(leave, attempt.pk, host, problem, is_left_alone)
 
 
 def _run(attempt: HeldAttempt, host: int) -> str:
@@ -83,7 +85,7 @@ def _run(attempt: HeldAttempt, host: int) -> str:
 
     def keep_going() -> None:
         close_old_connections()
-        if not is_current(attempt.pk):
+        if not reports().request(is_current, attempt.pk):
             raise AttemptOver
 
     gang = meet(attempt, host, folder, keep_going)
@@ -108,7 +110,7 @@ def _watch(trainer: LoggedProcess, attempt: HeldAttempt, host: int, keep_going: 
     while (code := trainer.exit_code()) is None:
         if stopping.is_wanted() and leaves_by is None:
             # The first host has all ranks save a checkpoint and leave; these leave with them.
-            leave(attempt.pk, host, "the gpu worker was stopped", is_left_alone=False)
+            reports().request(leave, attempt.pk, host, "the gpu worker was stopped", is_left_alone=False)
             leaves_by = time.monotonic() + settings.STOP_GRACE_S
         if leaves_by is not None and time.monotonic() > leaves_by:
             return "the gpu worker was stopped"

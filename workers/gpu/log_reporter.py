@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from workers.door.repeated_step import RepeatedStep
-from workers.door.through import is_joined
-from workers.gpu.webapp_imports import LogName, tell_log
+from webapp.worker_door.gpu_hosts import LogName, tell_log
+from workers.reports.current import reports
+from workers.reports.repeated_step import RepeatedStep
 
 EVERY_S = 1.0
 LARGEST_TEXT_BYTES = 256 << 10
@@ -17,25 +17,25 @@ class LogReporter(RepeatedStep):
     """Reads what is new in a thread of its own; use as a context manager. Only a joined host reports."""
 
     def __init__(self, attempt_id: int, paths: Mapping[LogName, Path]) -> None:
-        super().__init__("log-reporter", self.report, every_s=EVERY_S, expected=(OSError,))
+        super().__init__("log-reporter", self.report, EVERY_S)
         self._attempt_id, self._paths = attempt_id, paths
         self._read: dict[LogName, tuple[int, int]] = {}
         """(inode, bytes) that were reported: a log that is rotated begins anew."""
 
     def start(self) -> None:
-        if is_joined():
+        if reports().is_joined:
             super().start()
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        if is_joined():
+        if reports().is_joined:
             self.report()
 
     def report(self) -> None:
         """What is new."""
         for name, path in self._paths.items():
             while text := self._next(name, path):
-                tell_log(self._attempt_id, name, text)
+                reports().report(tell_log, self._attempt_id, name, text)
 
     def _next(self, name: LogName, path: Path) -> str:
         if not path.exists():

@@ -19,9 +19,9 @@ from training.contracts import policy_server as routes
 from training.contracts.coordinator import WeightsSynced
 from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route, loading_message
 from training.contracts.weight_requests import WeightsRequest
+from webapp.lib.host_links.certificates import make_self_signed
 from workers.gpu.child_processes import start_child
 from workers.gpu.failure_reason import how_it_ended
-from workers.gpu.webapp_imports import make_self_signed
 
 log = logging.getLogger(__name__)
 SYNC_TIMEOUT_S = 300.0

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
+from webapp.worker_door.trajectories import frames_folder
 from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator.server import CoordinatorServer
-from workers.gpu.webapp_imports import frames_folder
 from workers.processes.logged_process import LoggedProcess
 
 LOG_TAIL_LINES = 120

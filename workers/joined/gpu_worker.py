@@ -16,17 +16,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 django.setup()
 
 from webapp.lib.send_job import JOIN_GANG  # noqa: E402  (settings need django.setup)
-from webapp.worker_door import workers as door  # noqa: E402
+from webapp.worker_door.workers import take_gpu_jobs  # noqa: E402
 from workers import identity, stopping  # noqa: E402
-from workers.door.through import through  # noqa: E402
 from workers.gpu import attempt, checkpoint_exports, checkpoint_uploads, gang_member, gpu_use  # noqa: E402
 from workers.gpu.child_processes import claim_name, sweep_orphans  # noqa: E402
 from workers.joined.joined_worker import JoinedWorker, announce  # noqa: E402
 from workers.processes.owned_records import OwnerLives  # noqa: E402
 
 log = logging.getLogger("joined worker")
-
-_take_gpu_jobs = through(door.take_gpu_jobs)
 
 
 class JoinedGpuWorker(JoinedWorker):
@@ -44,7 +41,7 @@ class JoinedGpuWorker(JoinedWorker):
         super().stop()
 
     def fetch(self) -> None:
-        for job in _take_gpu_jobs(identity.current().name):
+        for job in self._reports.request(take_gpu_jobs, identity.current().name):
             run = gang_member.run if job.name == JOIN_GANG else attempt.run
             try:
                 run(*job.arguments)
@@ -56,13 +53,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workers.joined.gpu_worker", description=__doc__)
     parser.add_argument("--number", type=int, default=1, help="tells several of one host apart")
     options = parser.parse_args()
-    announce("gpu", options.number, 1)
+    reports = announce("gpu", options.number, 1)
     try:
         claim_name()
     except OwnerLives as error:
         raise SystemExit(str(error)) from error
     sweep_orphans()
-    JoinedGpuWorker().run()
+    JoinedGpuWorker(reports).run()
     return 0
 
 

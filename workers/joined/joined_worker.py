@@ -7,15 +7,18 @@ import signal
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError
 
-from webapp.worker_door import workers as door
-from workers import identity, worker_row
-from workers.door.https_door import PAUSE_S, DoorRefused
-from workers.door.repeated_step import RepeatedStep
-from workers.door.through import https_door, through
+from webapp.worker_door.workers import begin_anew
+from workers import identity, stopping, worker_row
+from workers.joined.spool import Spool
+from workers.joined.spooled_reports import PAUSE_S, SpooledReports
+from workers.reports.contract import CallRefused
+from workers.reports.current import use_reports
+from workers.reports.repeated_step import RepeatedStep
 
 log = logging.getLogger("joined worker")
 
@@ -23,13 +26,12 @@ FETCH_S = 0.3
 """Between two questions for jobs while there are none."""
 STOP_S = 4.0
 
-_begin_anew = through(door.begin_anew)
-
 
 class JoinedWorker:
     """One process of a host; `start` and `fetch` are its kind's."""
 
-    def __init__(self) -> None:
+    def __init__(self, reports: SpooledReports) -> None:
+        self._reports = reports
         self.stopping = threading.Event()
         self.has_room = threading.Event()
         """A job has ended: the next is asked for at once."""
@@ -41,12 +43,12 @@ class JoinedWorker:
             signal.signal(number, lambda *_: self.stop())
         me = identity.current()
         log.info("%s begins with %s slots", me.name, me.slots)
-        needed = partial(RepeatedStep, is_needed=True, at_once=True)
-        needed("heartbeat", self._beat, every_s=worker_row.BEAT_S, stopping=self.stopping).start()
-        _begin_anew(me.name)
-        newest = https_door().spool.newest()
-        needed("reports", https_door().deliver_forever, every_s=PAUSE_S).start()
-        while https_door().spool.holds_until(newest) and not self.stopping.wait(FETCH_S):
+        needed = partial(RepeatedStep, at_fault=stopping.end_process)
+        needed("heartbeat", self._beat, worker_row.BEAT_S, stopping=self.stopping).start()
+        self._reports.report(begin_anew, me.name)
+        newest = self._reports.spool.newest()
+        needed("reports", self._reports.deliver_forever, PAUSE_S).start()
+        while self._reports.spool.holds_until(newest) and not self.stopping.wait(FETCH_S):
             pass  # jobs are taken when all that the last process left has been recorded
         self.start()
         log.info("takes jobs")
@@ -67,7 +69,7 @@ class JoinedWorker:
         """What else runs in threads."""
 
     def fetch(self) -> None:
-        """Take the jobs that there is room for. Raises DatabaseError, DoorRefused."""
+        """Take the jobs that there is room for. Raises DatabaseError, CallRefused."""
         raise NotImplementedError
 
     def beat(self) -> None:
@@ -81,7 +83,7 @@ class JoinedWorker:
             return
         try:
             self.fetch()
-        except (DatabaseError, DoorRefused) as error:
+        except (DatabaseError, CallRefused) as error:
             log.warning("no jobs, asking again in %.0f s: %s", worker_row.BEAT_S, error)
             self.stopping.wait(worker_row.BEAT_S)
 
@@ -91,19 +93,22 @@ class JoinedWorker:
 
     def _deliver_last(self) -> None:
         leave_by = time.monotonic() + STOP_S
-        while https_door().spool.oldest(1) and time.monotonic() < leave_by:
+        while self._reports.spool.oldest(1) and time.monotonic() < leave_by:
             time.sleep(FETCH_S)
 
     def _say_goodbye(self) -> None:
         try:
             worker_row.end()
-        except (DatabaseError, DoorRefused) as error:
+        except (DatabaseError, CallRefused) as error:
             log.warning("the server was not told that this worker stops: %s", error)
 
 
-def announce(role: str, number: int, slots: int) -> None:
-    """Who this process is. Raises SystemExit on a host that has joined nothing."""
+def announce(role: str, number: int, slots: int) -> SpooledReports:
+    """Who this process is, and how it reports. Raises SystemExit on a host that has joined nothing."""
     if settings.JOINED is None:
         raise SystemExit("this host has joined nothing; run `make join SERVER=...` first")
     host = settings.JOINED.name
     identity.announce(identity.Identity(name=f"{role}{number}@{host}", queue=role, slots=slots, host=host))
+    reports = SpooledReports(settings.JOINED, Spool(Path(settings.DATA_DIR) / "spool.sqlite3"))
+    use_reports(reports)
+    return reports

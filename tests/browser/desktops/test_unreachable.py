@@ -17,9 +17,9 @@ from testing.browser.people_at_desktops import LIMIT_S
 from testing.factories import make_trajectory
 from webapp.screens.models import Screen
 from webapp.trajectories.models import Trajectory
+from webapp.worker_door.human_control import read_ticket
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
-from workers.env.reporting.human_control import read_ticket
 from workers.env.takeover.vnc_relay import Relay
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]

@@ -20,7 +20,7 @@ from webapp.fleet.services.workers import beat_worker
 from webapp.lib.disk_room import Kept, LeastFree, shortage_of_checkpoint, shortages
 from webapp.live.models import Event
 from webapp.trajectories.models import Trajectory
-from workers.env.reporting.claims import claim
+from workers.env.trajectory_job import claim
 
 MEGABYTE = 1 << 20
 

@@ -21,7 +21,7 @@ from webapp.screens.models import Control, ControlStatus
 from webapp.screens.services import controls, screens
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory
-from workers.env.reporting.human_control import read_ticket
+from webapp.worker_door.human_control import read_ticket
 from workers.env.takeover.vnc_relay import Relay
 
 pytestmark = pytest.mark.django_db(transaction=True)

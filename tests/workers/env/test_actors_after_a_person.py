@@ -10,8 +10,8 @@ import pytest
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Completion, Observation, Source, Task
+from webapp.worker_door.assignments import Assignment
 from workers.env.actors import PolicyActor
-from workers.env.reporting.claims import Assignment
 
 ANSWER = Completion(text='{"action":"key","keys":["Return"]}', token_ids=(1,), behaviour_logprobs=(-0.1,))
 

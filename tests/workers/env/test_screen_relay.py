@@ -11,9 +11,9 @@ import pytest
 from webapp.screens.relay_connection import NoScreen, open_link
 from webapp.screens.relay_tickets import make_ticket
 from webapp.screens.rfb.protocol import PointerEvent, pointer_bytes
+from webapp.worker_door.human_control import read_ticket
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.x11.display_connection import X11Display
-from workers.env.reporting.human_control import read_ticket
 from workers.env.takeover.vnc_relay import Relay
 from workers.processes.unix_socket import connect_unix
 

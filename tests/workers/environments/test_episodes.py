@@ -22,7 +22,7 @@ from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services import groups
 from workers import identity
 from workers.env import slots, trajectory_job
-from workers.env.reporting import parking_reports as desktops
+from workers.env.desktops_in_use import gateways_in_use, trajectory_keys
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere
 from workers.environments.registry import EnvironmentRequest
 
@@ -193,7 +193,7 @@ def test_a_lost_sandbox_is_deleted(cluster, worker):
     row = ended(oracle_group({"provider": "gateway", "gateway": cluster.knobs()}))
     wait_for("the sandbox's end", lambda: cluster.episodes.held() == [])
     lost = cluster.episodes.open(request_of_a_stranger(owner="deskhand-tests", key=f"trajectory-{row.pk}"))
-    assert delete_everywhere(desktops.gateways_in_use(), desktops.trajectory_keys) == 1
+    assert delete_everywhere(gateways_in_use(), trajectory_keys) == 1
     assert lost.is_closed
 
 

@@ -12,14 +12,16 @@ from django.utils import timezone
 
 from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_worker
+from testing.workers.intercepted_reports import intercepted
 from testing.workers.reported_host import ReportedHost
 from webapp.fleet.models import Desktop, Host, Operation, Verb
 from webapp.fleet.services import mirror_claims
 from webapp.fleet.services.operations import drain_host, request_operation
 from webapp.live.models import Event
 from webapp.trajectories.models import Trajectory
+from webapp.worker_door import host_mirror
 from workers.desktops.host.messages import BootFailure, KeptSnapshot, Phase
-from workers.fleet import desk_host_mirror, reporting
+from workers.fleet import desk_host_mirror
 from workers.fleet.desk_host_mirror import Mirror
 
 pytestmark = pytest.mark.django_db
@@ -83,9 +85,7 @@ def test_operations_are_carried_out_in_the_next_round_without_waiting_for_a_chan
     assert host.waits_s[-1] == desk_host_mirror.WATCH_S
 
 
-def test_a_kill_is_carried_out_while_nothing_can_be_recorded(
-    host: ReportedHost, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_kill_is_carried_out_while_nothing_can_be_recorded(host: ReportedHost, mirror: Mirror):
     host.show("d2")
     mirror.step()
     ann = make_user()
@@ -93,15 +93,13 @@ def test_a_kill_is_carried_out_while_nothing_can_be_recorded(
         request_operation(desktop=desktop, verb=Verb.KILL, user=ann)
     host.machine = host.machine.model_copy(update={"cores": 2**31})
     mirror._teller.forget()
-    end_operation = reporting.end_operation
 
-    def first_is_lost(operation, outcome, *, is_done):
-        if operation.target == "d1":
+    def first_is_lost(operation_id, outcome, *, is_done):
+        if Operation.objects.get(pk=operation_id).target == "d1":
             raise DatabaseError("the outcome cannot be stored")
-        end_operation(operation, outcome, is_done=is_done)
+        host_mirror.end_operation(operation_id, outcome, is_done=is_done)
 
-    monkeypatch.setattr(reporting, "end_operation", first_is_lost)
-    with pytest.raises(DatabaseError):
+    with intercepted(end_operation=first_is_lost), pytest.raises(DatabaseError):
         mirror.step()
     assert host.desktops == {}
     assert [*Operation.objects.order_by("id").values_list("target", "status")] == [
@@ -181,20 +179,20 @@ def test_snapshots_are_compared_when_one_has_come_or_gone_and_now_and_then(
 ):
     asked = []
 
-    def unknown_snapshots(kept, _asked_at):
-        asked.append(sorted(snapshot.name for snapshot in kept))
+    def unknown_snapshots(_host, created, _asked_at):
+        asked.append(sorted(created))
         return set()
 
-    monkeypatch.setattr(reporting, "unknown_snapshots", unknown_snapshots)
     monkeypatch.setattr(desk_host_mirror, "COMPARE_S", 0.0)
-    mirror.step()
-    assert asked == [], "it was asked in the first round"
-    host.kept["s1"] = KeptSnapshot(
-        name="s1", label="", size_mb=1.0, pause_s=0.1, took_s=0.2, created_at=time.time()
-    )
-    mirror.step()
-    mirror.step()
-    assert asked == [["s1"]]
-    monkeypatch.setattr(desk_host_mirror, "COMPARE_ALL_S", 0.0)
-    mirror.step()
-    assert asked == [["s1"], ["s1"]]
+    with intercepted(unknown_snapshots=unknown_snapshots):
+        mirror.step()
+        assert asked == [], "it was asked in the first round"
+        host.kept["s1"] = KeptSnapshot(
+            name="s1", label="", size_mb=1.0, pause_s=0.1, took_s=0.2, created_at=time.time()
+        )
+        mirror.step()
+        mirror.step()
+        assert asked == [["s1"]]
+        monkeypatch.setattr(desk_host_mirror, "COMPARE_ALL_S", 0.0)
+        mirror.step()
+        assert asked == [["s1"], ["s1"]]

@@ -11,13 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from testing.fleet_rows import make_worker
+from testing.workers.intercepted_reports import intercepted
 from testing.workers.reported_host import ReportedHost
 from webapp.fleet.models import BootFailure, Desktop, Host
 from webapp.fleet.services import mirror_claims
 from webapp.live.models import Event
 from workers.desktops.host.messages import BootFailure as ReportedFailure
 from workers.desktops.host.messages import Leak, Machine, Phase
-from workers.fleet import report_teller, reporting
+from workers.fleet import report_teller
 from workers.fleet.report_teller import ReportTeller
 
 pytestmark = pytest.mark.django_db
@@ -149,17 +150,13 @@ def test_who_lost_the_mirror_writes_nothing_and_tells_everything_when_it_has_it_
     assert (row("d1").phase, row("d2").phase) == ("resetting", "leased")
 
 
-def test_what_could_not_be_recorded_is_told_again(
-    host: ReportedHost, teller: ReportTeller, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_could_not_be_recorded_is_told_again(host: ReportedHost, teller: ReportTeller):
     def away(*_: Any) -> bool:
         raise DatabaseError("away")
 
     host.show("d1", phase=Phase.RESETTING)
-    with monkeypatch.context() as patch:
-        patch.setattr(reporting, "record_changes", away)
-        with pytest.raises(DatabaseError):
-            teller.tell(host.watch(), has_changed=True)
+    with intercepted(record_changes=away), pytest.raises(DatabaseError):
+        teller.tell(host.watch(), has_changed=True)
     teller.tell(host.watch(), has_changed=False)
     assert row("d1").phase == "resetting"
 

@@ -11,7 +11,7 @@ from webapp.experiments.services.task_sets import import_task_set
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries.desktop_demand import waiting_desktops
 from workers import identity
-from workers.env.reporting.claims import claim
+from workers.env.trajectory_job import claim
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 

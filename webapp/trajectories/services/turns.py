@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
+from webapp.lib.remote_calls import OwnOpenTrajectory, env_host
 from webapp.lib.statements.single_rows import insert_row, update_each, update_row
 from webapp.live.event_publishing import publish, publish_to
 from webapp.trajectories.models import Trajectory, TurnRecord
@@ -18,10 +19,15 @@ COUNTED = {"num_prompt_tokens": 0, "num_completion_tokens": 0}
 """Counted from the first turn on; NULL is for those of before tokens were counted."""
 
 
+@env_host.report_of_turns
 def open_turn(
-    *, trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
+    trajectory_id: OwnOpenTrajectory,
+    index: int,
+    source: Source,
+    observation: Observation,
+    observed_at: datetime,
 ) -> None:
-    """Record a turn's screenshot as soon as it is taken."""
+    """Record a turn as soon as its screenshot was stored."""
     with transaction.atomic(savepoint=False):  # within the caller's: all of it or nothing
         experiment_id = update_row(
             Trajectory,
@@ -53,9 +59,9 @@ def open_turn(
         publish_to(streams_of(trajectory_id, experiment_id), "turn.added", payload)
 
 
+@env_host.report_of_turns
 def close_turn(
-    *,
-    trajectory_id: int,
+    trajectory_id: OwnOpenTrajectory,
     turn: Turn,
     thought: str,
     completed_at: datetime,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from django.conf import settings
 
+from webapp.worker_door import human_control
 from workers.desktops.contract import EnvError
-from workers.door.through import is_joined
-from workers.env.reporting import human_control
 from workers.env.takeover.vnc_relay import Relay
 from workers.environments.contract import Watchable
 from workers.environments.registry import Environment
+from workers.reports.current import reports
 
 NO_SCREEN = (
     "this {provider} desktop has no VNC server that a person could use; see its host on the fleet page"
@@ -32,8 +32,12 @@ def _relay_of_process() -> Relay:
     global _relay
     with _relay_lock:
         if _relay is None:
-            _relay = Relay(Path(settings.RUN_DIR), human_control.read_ticket, settings.SCREEN_HOST)
+            _relay = Relay(Path(settings.RUN_DIR), _read_ticket, settings.SCREEN_HOST)
         return _relay
+
+
+def _read_ticket(ticket: str) -> int | None:
+    return reports().request(human_control.read_ticket, ticket)
 
 
 @contextlib.contextmanager
@@ -49,11 +53,12 @@ def screen_offered(
             raise EnvError(NO_SCREEN.format(provider=environment.provider), permanent=True)
         yield
         return
-    if is_needed and is_joined() and not settings.SCREEN_HOST:
+    if is_needed and reports().is_joined and not settings.SCREEN_HOST:
         raise EnvError(NOT_REACHED, permanent=True)
     with _relay_of_process().offered(trajectory_id, lambda: environment.vnc_socket) as addresses:
-        human_control.open_screen(trajectory_id, addresses)
+        reached = [at for at in addresses if not (reports().is_joined and at.startswith("unix:"))]
+        reports().report(human_control.open_screen, trajectory_id, reached)
         try:
             yield
         finally:
-            human_control.close_screen(trajectory_id)
+            reports().report(human_control.close_screen, trajectory_id)

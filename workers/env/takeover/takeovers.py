@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from training.contracts.types import Action, Source, Turn
-from workers.env.reporting import human_control
-from workers.env.reporting.claims import Assignment
-from workers.env.reporting.human_control import ControlNow, ControlStatus
-from workers.env.reporting.trajectories import TrajectoryNow
+from webapp.worker_door import human_control as calls
+from webapp.worker_door.assignments import Assignment
+from webapp.worker_door.human_control import ControlNow, ControlStatus
+from webapp.worker_door.trajectories import TrajectoryNow
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
 from workers.environments.contract import Watchable
 from workers.environments.registry import Environment
+from workers.reports.current import reports
 
 ABANDONED_S = 60.0
 """A demonstration whose person stays away this long is cancelled."""
@@ -71,9 +72,10 @@ class Takeovers:
         """
         started = time.monotonic()
         while True:
-            control = human_control.active_control(self._row.pk)
-            if control is not None and human_control.grant(control.pk):
-                takeover = self._attend(human_control.refresh(control.pk), has_ended, started)
+            control = self._active_control()
+            if control is not None and reports().request(calls.grant_control, control.pk):
+                now = reports().request(calls.refresh_control, control.pk)
+                takeover = self._attend(now, has_ended, started)
                 if takeover.is_finished or self._has_agent or has_ended():
                     return takeover
                 started = time.monotonic()
@@ -83,6 +85,12 @@ class Takeovers:
                 raise DemonstrationAbandoned
             time.sleep(POLL_S)
 
+    def _active_control(self) -> ControlNow | None:
+        """The control that is requested or held."""
+        if not reports().trajectory_now(self._row.pk).has_control:
+            return None
+        return reports().request(calls.active_control, self._row.pk)
+
     def _attend(self, control: ControlNow, has_ended: Callable[[], bool], started: float) -> Takeover:
         """Record what the person does until control is over."""
         recorder = TurnRecorder(
@@ -91,7 +99,7 @@ class Takeovers:
         while control.status == ControlStatus.HELD and not has_ended():
             recorder.poll()
             time.sleep(POLL_S)
-            control = human_control.refresh(control.pk)
+            control = reports().request(calls.refresh_control, control.pk)
         recorder.drain()
         if isinstance(self._environment, Watchable):
             self._environment.let_go()  # a web process that was killed has let go of nothing

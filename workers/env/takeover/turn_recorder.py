@@ -12,11 +12,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
+from webapp.worker_door.assignments import ClaimedTrajectory
+from webapp.worker_door.human_control import ControlNow, HumanAction, human_actions, refresh_control
+from webapp.worker_door.trajectories import close_turn
 from workers.desktops.frame import Frame
-from workers.env.reporting import human_control, trajectories
-from workers.env.reporting.claims import ClaimedTrajectory
-from workers.env.reporting.human_control import ControlNow, HumanAction
+from workers.env.turn_reports import begin_turn
 from workers.environments.registry import Environment
+from workers.reports.current import reports
 
 POLL_S = 0.1
 """How often the screen and the database are read while a person acts."""
@@ -53,17 +55,20 @@ class TurnRecorder:
         frame = self._environment.observe()
         if frame.raw_digest != self._frames[-1].raw_digest:
             self._frames.append(frame)
-        for done in human_control.human_actions(self._control.pk, self._next_index):
+        for done in reports().request(human_actions, self._control.pk, self._next_index):
             self._record(done)
 
     def drain(self) -> None:
         """After the end: wait until the proxy has written down everything, then take it."""
         deadline = time.monotonic() + DRAIN_LIMIT_S
-        while not human_control.refresh(self._control.pk).is_drained and time.monotonic() < deadline:
+        while not self._is_drained() and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self.poll()
         if self._open is not None:
             self._close(None)
+
+    def _is_drained(self) -> bool:
+        return reports().request(refresh_control, self._control.pk).is_drained
 
     def record_finish(self, claim: str) -> Action:
         """The closing turn, as an agent would take it."""
@@ -88,7 +93,7 @@ class TurnRecorder:
     def _begin(self, frame: Frame) -> None:
         index = len(self._turns)
         text = self._instruction if index == 0 else ""
-        self._open = (frame, trajectories.open_turn(self._row, index, frame, text, Source.HUMAN))
+        self._open = (frame, begin_turn(self._row, index, frame, text, Source.HUMAN))
 
     def _close(self, action: Action | None) -> None:
         """End the open turn; without an action when the proxy went away in the middle of it."""
@@ -106,6 +111,6 @@ class TurnRecorder:
         self._turns.append(turn)
         self._open = None
         self.last_action = action or self.last_action
-        trajectories.close_turn(self._row, turn, "", datetime.now(UTC))
+        reports().report(close_turn, self._row.pk, turn, "", datetime.now(UTC), None)
         if not is_last:
             self._after_turn()

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection
 
 from training.contracts.config import GatewayConfig
 from workers.desktops.contract import EnvError
-from workers.door.repeated_step import RepeatedStep
 from workers.environments.gateway.open_vendor import open_vendor
 from workers.environments.gateway.sandbox_environment import owner_of
+from workers.reports.repeated_step import RepeatedStep
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def start(
     def look() -> None:
         delete_everywhere(gateways_in_use(), keys_in_use)
 
-    RepeatedStep("unused-sandboxes", look, every_s=INTERVAL_S, stopping=stopping).start()
+    RepeatedStep("unused-sandboxes", look, INTERVAL_S, stopping=stopping).start()
 
 
 def delete_everywhere(gateways: Collection[GatewayConfig], keys_in_use: Callable[[], Collection[str]]) -> int:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.contracts.route_types import Answered, Asked, Route
+from webapp.worker_door.trainer_requests.answers import HANDLERS, answer_trainer, take_report
+from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused
 from workers.gpu.policy_server_process import PolicyServer
-from workers.gpu.webapp_imports import HANDLERS, NOTHING, RequestRefused, answer_trainer, take_report
+from workers.reports.current import reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ def passed_on() -> tuple[LocalHandler, ...]:
 def _asking(route: Route[Any, Any]) -> Callable[[AttemptContext, Any], bytes]:
     def answer(context: AttemptContext, asked: Any) -> bytes:
         key = uuid.uuid4().hex
-        found = answer_trainer(context.attempt_id, str(route), route.keep_request(asked), key)
+        found = reports().request(
+            answer_trainer, context.attempt_id, str(route), route.keep_request(asked), key
+        )
         if found.status != 200:
             raise RequestRefused(found.message, found.status, code=found.code)
         return found.body.encode()
@@ -56,7 +60,7 @@ def _asking(route: Route[Any, Any]) -> Callable[[AttemptContext, Any], bytes]:
 
 def _telling(route: Route[Any, Any]) -> Callable[[AttemptContext, Any], Any]:
     def answer(context: AttemptContext, asked: Any) -> Any:
-        take_report(context.attempt_id, str(route), route.keep_request(asked))
+        reports().report(take_report, context.attempt_id, str(route), route.keep_request(asked))
         return NOTHING
 
     return answer

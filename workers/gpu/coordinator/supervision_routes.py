@@ -9,19 +9,15 @@ from training.contracts import coordinator as routes
 from training.contracts.route_types import LOADING, Nothing
 from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
-from workers.door.https_door import DoorRefused
+from webapp.lib.disk_room import shortage_of_checkpoint
+from webapp.lib.outage_retries import patiently
+from webapp.worker_door.attempts import ExperimentStatus, beat_attempt, tell_disk_wait
+from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused
+from webapp.worker_door.trajectories import read_screenshot
 from workers.gpu.coordinator.handler_contract import AttemptContext, handles
 from workers.gpu.policy_server_process import PolicyServerLoading, WeightsRefused
-from workers.gpu.webapp_imports import (
-    NOTHING,
-    ExperimentStatus,
-    RequestRefused,
-    beat_attempt,
-    patiently,
-    read_screenshot,
-    shortage_of_checkpoint,
-    tell_disk_wait,
-)
+from workers.reports.contract import CallRefused
+from workers.reports.current import reports
 
 CONTROL_OF_STATUS = {
     ExperimentStatus.PAUSING: Control.PAUSE,
@@ -48,7 +44,7 @@ def command_engine(context: AttemptContext, wanted: routes.EngineCommand) -> Not
 
 
 def get_control(context: AttemptContext, _: Nothing) -> routes.ControlAnswer:
-    status = patiently(beat_attempt, context.attempt_id).status
+    status = patiently(reports().request, beat_attempt, context.attempt_id).status
     command = CONTROL_OF_STATUS.get(status, Control.RUN)
     return routes.ControlAnswer(command=command, needs_weights=context.policy.needs_weights())
 
@@ -56,14 +52,14 @@ def get_control(context: AttemptContext, _: Nothing) -> routes.ControlAnswer:
 def find_room(context: AttemptContext, wanted: routes.CheckpointSize) -> routes.RoomAnswer:
     found = shortage_of_checkpoint(Path(wanted.folder), wanted.num_bytes)
     shortage = str(found) if found else ""
-    tell_disk_wait(context.attempt_id, shortage)
+    reports().report(tell_disk_wait, context.attempt_id, shortage)
     return routes.RoomAnswer(shortage=shortage)
 
 
 def get_frame(_: object, wanted: routes.FrameName) -> bytes:
     try:
-        return read_screenshot(wanted.sha256)
-    except (FileNotFoundError, DoorRefused) as error:
+        return reports().request(read_screenshot, wanted.sha256)
+    except (FileNotFoundError, CallRefused) as error:
         raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404) from error
 
 

@@ -26,10 +26,10 @@ from webapp.experiments.services.task_sets import import_task_set
 from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.groups import GroupSpec, create_group
+from webapp.worker_door.snapshots import unknown_snapshots
 from workers import identity
 from workers.desktops.host.client import DeskHostClient
 from workers.env import slots, trajectory_job
-from workers.fleet import reporting
 
 pytestmark = [*pytestmark, pytest.mark.django_db(transaction=True)]
 LONGEST = max((task for task in generate() if task.family == "menu"), key=lambda t: len(t.oracle["actions"]))
@@ -93,7 +93,8 @@ def test_a_task_is_branched_in_the_middle_and_solved_from_there_each_time(host):
     # What no row knows any more is dropped, and with it the templates that were made of it.
     Trajectory.objects.all().delete()
     old = {name: kept.model_copy(update={"created_at": 0.0}) for name, kept in client.snapshots().items()}
-    client.drop_snapshots(reporting.unknown_snapshots(old.values(), timezone.now()))
+    created = {kept.name: kept.created_at for kept in old.values()}
+    client.drop_snapshots(unknown_snapshots(identity.current().host, created, timezone.now()))
     assert client.snapshots() == {}
     deadline = time.monotonic() + 60
     while (leaks := client.watch().leaks) and time.monotonic() < deadline:

@@ -10,19 +10,20 @@ import threading
 import pytest
 from django.db import OperationalError
 
-from workers.door.repeated_step import RepeatedStep
+from workers.reports.repeated_step import RepeatedStep
 
 PATIENCE_S = 20
 LOSES_THREADS = """
 import threading, time
 import django
 django.setup()
-from workers.door.repeated_step import RepeatedStep
+from workers.stopping import end_process
+from workers.reports.repeated_step import RepeatedStep
 lost = threading.Thread(target=lambda: 1 / 0)
 lost.start()
 lost.join()
 print("still there", flush=True)
-RepeatedStep("heartbeat", lambda: 1 / 0, every_s=600, is_needed=True, at_once=True).start()
+RepeatedStep("heartbeat", lambda: 1 / 0, 600, at_fault=end_process).start()
 time.sleep(30)
 """
 
@@ -38,7 +39,7 @@ def test_an_error_ends_one_step_only(caplog, error, has_traceback):
             raise errors.pop()
         went_on.set()
 
-    with caplog.at_level(logging.WARNING), RepeatedStep("beats", step, every_s=0.01) as repeated:
+    with caplog.at_level(logging.WARNING), RepeatedStep("beats", step, 0.01) as repeated:
         assert went_on.wait(PATIENCE_S)
     assert not repeated.is_running()
     (said,) = caplog.records
@@ -51,7 +52,8 @@ def test_a_worker_that_lost_its_heartbeat_ends_so_that_it_is_started_anew() -> N
         [sys.executable, "-c", LOSES_THREADS], capture_output=True, text=True, check=False, timeout=25
     )
     assert (done.returncode, done.stdout) == (1, "still there\n")
-    assert "this process ends, since its thread heartbeat did" in done.stderr
+    assert "this process ends: what it cannot do without has failed" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
 
 
 def test_what_was_never_started_can_be_left():
@@ -59,5 +61,5 @@ def test_what_was_never_started_can_be_left():
         def start(self) -> None:
             """Nothing to do here."""
 
-    with Idle("idle", lambda: None, every_s=0.01) as idle:
+    with Idle("idle", lambda: None, 0.01) as idle:
         assert not idle.is_running()

@@ -1,60 +1,22 @@
-"""The only door from the mirror to the database: calls the services, or asks them over HTTPS."""
+"""A desk host's report as rows of the database hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 from django.utils import timezone
 
-from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
-from webapp.fleet.models import DesktopPhase, Verb
-from webapp.fleet.reported_values import HostValues
-from webapp.fleet.services.mirror_claims import HostNow
-from webapp.worker_door import host_mirror as door
-from webapp.worker_door import snapshots as snapshots_door
-from webapp.worker_door.host_mirror import AskedOperation as Operation
-from webapp.worker_door.host_mirror import DesktopsWanted
-from workers import identity
-from workers.desktops.host.messages import BootFailure, DesktopStatus, HostReport, KeptSnapshot
-from workers.door.through import through
-
-__all__ = [
-    "DesktopFigures",
-    "DesktopState",
-    "DesktopsWanted",
-    "HostChanges",
-    "HostNow",
-    "HostValues",
-    "Operation",
-    "Verb",
-]
-
-claim_mirror = through(door.claim_mirror)
-wanted_desktops = through(door.wanted_desktops)
-hand_over_mirror = through(door.hand_over_mirror)
-record_problem = through(door.record_problem)
-record_host = through(door.record_host)
-record_changes = through(door.record_changes)
-sample_host = through(door.sample_host)
-forget_old = through(door.forget_old)
-take_operations = through(door.take_operations)
-live_on_desktop = through(door.live_on_desktop)
-take_away = through(door.take_away)
-_end_operation = through(door.end_operation)
-_unknown_snapshots = through(snapshots_door.unknown_snapshots)
-
-
-def unknown_snapshots(kept: Iterable[KeptSnapshot], asked_at: datetime) -> set[str]:
-    """Of what this machine's desk host keeps, what no row knows; rows of what it keeps no more are gone."""
-    created = {snapshot.name: snapshot.created_at for snapshot in kept}
-    return _unknown_snapshots(identity.current().host, created, asked_at)
-
-
-def end_operation(operation: Operation, outcome: str, *, is_done: bool) -> None:
-    _end_operation(operation.pk, outcome, is_done)
+from webapp.worker_door.host_mirror import (
+    DesktopFigures,
+    DesktopPhase,
+    DesktopState,
+    FailedBoot,
+    HostState,
+    HostValues,
+)
+from workers.desktops.host.messages import BootFailure, DesktopStatus, HostReport
 
 
 def host_values(report: HostReport) -> dict[str, Any]:

@@ -1,23 +1,28 @@
-"""The door of a joined host: questions over HTTPS, reports through the spool. Connections only go out."""
+"""Reports of a joined host: they wait in its spool, requests go over HTTPS. Connections only go out."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import httpx
-from django.db import OperationalError
 
 from webapp.lib.host_links.certificates import context_trusting
 from webapp.lib.host_links.joined_identity import JoinedIdentity
-from webapp.lib.remote_calls import RemoteCall
+from webapp.lib.outage_retries import patiently
+from webapp.lib.remote_calls import RemoteCall, call_of
 from webapp.worker_door.joined_hosts.batches import Batch, NamedFrame, Received, SentReport
 from webapp.worker_door.joined_hosts.contract import version
-from workers.door.spool import Spool, SpooledFrame
+from webapp.worker_door.trajectories import TrajectoryNow, beat_trajectories, look_at
+from workers.desktops.frame import Frame
+from workers.joined.spool import Spool, SpooledFrame
+from workers.reports.contract import CallRefused, ServerAway
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 TIMEOUT_S = 20.0
 BATCH = 50
@@ -32,19 +37,15 @@ LATER = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.BAD_GATEWAY, httpx.codes.SER
 LATER |= {httpx.codes.GATEWAY_TIMEOUT, httpx.codes.INTERNAL_SERVER_ERROR}
 
 
-class DoorClosed(OperationalError):
-    """Raised when the web does not answer: for a worker the same as a database that is away."""
+class SpooledReports:
+    """One host's way to its installation; all threads of a process share it."""
 
-
-class DoorRefused(Exception):
-    """Raised when the server does not want this host or its call; the message says what to do."""
-
-
-class HttpsDoor:
-    """One host's way to its installation."""
+    is_joined = True
 
     def __init__(self, identity: JoinedIdentity, spool: Spool) -> None:
         self.spool = spool
+        self._now: dict[int, TrajectoryNow] = {}
+        """What the server said with the last heartbeat, so that no turn waits for it."""
         self._known_frames: set[tuple[int, str]] = set()
         """(team, sha256) of screenshots that the server had; it looks again with each batch."""
         self._server = identity.server
@@ -59,24 +60,50 @@ class HttpsDoor:
             trust_env=False,
         )
 
-    def ask(self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The answer. Raises DoorClosed or DoorRefused."""
-        answer = self._post(f"/hosts/ask/{call.name}/", call.write(call.bound(args, kwargs)))
+    def report(self, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        patiently(self._keep, call_of(function), args, kwargs, None)
+
+    def report_with_screen(
+        self, team_id: int, frame: Frame, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        screen = SpooledFrame(team_id, frame.sha256, frame.png)
+        patiently(self._keep, call_of(function), args, kwargs, screen)
+
+    def request(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        call = call_of(function)
+        if call.is_patient:
+            return patiently(self._ask, call, args, kwargs)  # type: ignore[no-any-return]
+        return self._ask(call, args, kwargs)  # type: ignore[no-any-return]
+
+    def show_screen(self, trajectory_id: int, index: int, frame: Frame) -> None:
+        """It comes with its turn: a slow line carries each picture once."""
+
+    def beat_trajectories(self, running: Sequence[int]) -> None:
+        """Also of those whose last reports are on their way."""
+        held = sorted({*running, *self.spool.trajectories()})
+        if held:
+            self.request(beat_trajectories, held)
+            self._now = self.request(look_at, held)
+
+    def trajectory_now(self, trajectory_id: int) -> TrajectoryNow:
+        return self._now.get(trajectory_id, TrajectoryNow())
+
+    def _keep(
+        self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], screen: SpooledFrame | None
+    ) -> None:
+        """In the spool; a thread delivers it."""
+        arguments = call.signature.bind(*args, **kwargs).arguments
+        body = call.arguments.model_construct(**arguments).model_dump_json()
+        self.spool.add(call.name, body, arguments.get("trajectory_id"), screen)
+
+    def _ask(self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        arguments = call.signature.bind(*args, **kwargs).arguments
+        body = call.arguments.model_construct(**arguments).model_dump_json()
+        answer = self._post(f"/hosts/ask/{call.name}/", body.encode())
         return call.answer.validate_json(answer.content)
 
-    def tell(
-        self,
-        call: RemoteCall,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        frame: SpooledFrame | None = None,
-    ) -> None:
-        """Keep a report; a thread delivers it."""
-        bound = call.bound(args, kwargs)
-        self.spool.add(call.name, call.write(bound), bound.get("trajectory_id"), frame)
-
     def deliver(self) -> int:
-        """Bring the oldest reports, with their screenshots; how many. Raises DoorClosed or DoorRefused."""
+        """Bring the oldest reports, with their screenshots; how many. Raises ServerAway or CallRefused."""
         batch: list[SentReport] = []
         size = 0
         for waiting in self.spool.oldest(BATCH):
@@ -101,7 +128,7 @@ class HttpsDoor:
         return len(batch)
 
     def deliver_forever(self) -> None:
-        """Returns only while another process of the host delivers. Raises DoorClosed or DoorRefused."""
+        """Returns only while another process of the host delivers. Raises ServerAway or CallRefused."""
         while self.spool.deliver_alone():
             delivered = self.deliver()
             if not delivered:
@@ -134,8 +161,8 @@ class HttpsDoor:
         try:
             answer = self._http.post(path, content=body)
         except httpx.TransportError as error:
-            raise DoorClosed(f"{self._server} does not answer: {error}") from error
+            raise ServerAway(f"{self._server} does not answer: {error}") from error
         if answer.is_success:
             return answer
         words = f"{path}: {answer.status_code} {answer.text[:500]}"
-        raise DoorClosed(words) if answer.status_code in LATER else DoorRefused(words)
+        raise ServerAway(words) if answer.status_code in LATER else CallRefused(words)

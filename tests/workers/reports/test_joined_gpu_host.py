@@ -25,24 +25,29 @@ from training.contracts.types import Purpose
 from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import Attempt, Experiment, TaskRecord
 from webapp.experiments.placement.pool import Assignment, Share
-from webapp.experiments.services import attempts, gangs
+from webapp.experiments.services import attempts as attempt_service
+from webapp.experiments.services import gangs
 from webapp.experiments.services.placements import place_experiment
 from webapp.fleet.models import JoinedHost
 from webapp.lib import send_job
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.trajectories.models import Group
-from webapp.worker_door import workers
+from webapp.worker_door import attempts, trajectories, workers
+from webapp.worker_door import gangs as door_gangs
 from webapp.worker_door.joined_hosts import joining
 from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.trainer_requests import answers
 from workers import identity, worker_row
-from workers.door import through
-from workers.door.https_door import DoorRefused
 from workers.gpu import attempt as gpu_attempt
-from workers.gpu import log_reporter, webapp_imports
+from workers.gpu import log_reporter
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.log_reporter import LogReporter
+from workers.joined.spool import Spool
+from workers.joined.spooled_reports import SpooledReports
+from workers.reports.contract import CallRefused
+from workers.reports.current import reports, use_reports
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ME = "gpu1@far"
@@ -56,14 +61,15 @@ def host(settings, live_server, tmp_path) -> Iterator[SimpleNamespace]:
     before = identity.current()
     settings.DATA_DIR = tmp_path
     settings.EXPERIMENTS_DIR = tmp_path / "experiments"
-    settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {}, ("gpu",))
-    through.open_door.cache_clear()
+    identity_of_host = JoinedIdentity(live_server.url, "far", welcome.secret, "", {}, ("gpu",))
+    spooled = SpooledReports(identity_of_host, Spool(tmp_path / "spool.sqlite3"))
+    local = use_reports(spooled)
     identity.announce(identity.Identity(name=ME, queue="gpu", slots=1, host="far"))
     worker_row.beat()
     yield SimpleNamespace(url=live_server.url)
     identity.announce(before)
-    through.https_door().spool.close()
-    through.open_door.cache_clear()
+    use_reports(local)
+    spooled.spool.close()
 
 
 @pytest.fixture
@@ -84,7 +90,9 @@ def trainer(host, attempt) -> Iterator[httpx.Client]:
 
 
 def deliver_all() -> None:
-    while through.https_door().deliver():
+    spooled = reports()
+    assert isinstance(spooled, SpooledReports)
+    while spooled.deliver():
         pass
 
 
@@ -115,7 +123,7 @@ def test_a_group_whose_answer_was_lost_is_not_asked_for_twice(host, attempt):
     asked = SampleGroup(task_id=TaskRecord.objects.get().task_id, size=2, purpose=Purpose.TRAIN, step=1)
     route = routes.SAMPLE_GROUP
     one, again, other = (
-        webapp_imports.answer_trainer(attempt.pk, str(route), route.keep_request(asked), key)
+        reports().request(answers.answer_trainer, attempt.pk, str(route), route.keep_request(asked), key)
         for key in ("a", "a", "b")
     )
     assert one == again != other
@@ -135,30 +143,30 @@ def test_screenshots_come_from_the_server_and_only_of_teams_that_it_works_for(tr
 def test_a_further_host_of_a_gang_gets_screenshots_while_the_attempt_runs(host):
     row = make_attempt(worker_name="gpu1@near")
     own, foreign = make_frame(row.experiment.team, 1), make_frame(make_team("others"), 2)
-    with pytest.raises(DoorRefused, match="has run nothing of team"):
-        webapp_imports.read_screenshot(own)
+    with pytest.raises(CallRefused, match="has run nothing of team"):
+        reports().request(trajectories.read_screenshot, own)
     gangs.call_gang(attempt=row, workers=["gpu1@near", ME], secret="")
-    assert webapp_imports.come(row.pk, 1, ME, "far.example:7") is not None
-    assert webapp_imports.read_screenshot(own).startswith(b"\x89PNG")
-    with pytest.raises(DoorRefused, match="has run nothing of team"):
-        webapp_imports.read_screenshot(foreign)
+    assert reports().request(door_gangs.come, row.pk, 1, ME, "far.example:7") is not None
+    assert reports().request(trajectories.read_screenshot, own).startswith(b"\x89PNG")
+    with pytest.raises(CallRefused, match="has run nothing of team"):
+        reports().request(trajectories.read_screenshot, foreign)
     Attempt.objects.filter(pk=row.pk).update(ended_at=now())
-    with pytest.raises(DoorRefused, match="has run nothing of team"):
-        webapp_imports.read_screenshot(own)
+    with pytest.raises(CallRefused, match="has run nothing of team"):
+        reports().request(trajectories.read_screenshot, own)
 
 
 def test_a_host_touches_only_its_own_attempts(host):
     foreign = make_attempt(worker_name="gpu@server")
     for call in (
-        lambda: webapp_imports.beat_attempt(foreign.pk),
-        lambda: webapp_imports.runnable_config(foreign.pk),
-        lambda: webapp_imports.answer_trainer(foreign.pk, "GET /tasks", "{}", "k"),
-        lambda: webapp_imports.claim_attempt(foreign.experiment_id, 2, "gpu@server"),
-        lambda: webapp_imports.come(foreign.pk, 1, "gpu@server", "a:1"),
+        lambda: reports().request(attempts.beat_attempt, foreign.pk),
+        lambda: reports().request(attempts.runnable_config, foreign.pk),
+        lambda: reports().request(answers.answer_trainer, foreign.pk, "GET /tasks", "{}", "k"),
+        lambda: reports().request(attempts.claim_attempt, foreign.experiment_id, 2, "gpu@server"),
+        lambda: reports().request(door_gangs.come, foreign.pk, 1, "gpu@server", "a:1"),
     ):
-        with pytest.raises(DoorRefused, match="no worker of far"):
+        with pytest.raises(CallRefused, match="no worker of far"):
             call()
-    webapp_imports.end_crashed(foreign.pk, "not mine", 0)
+    reports().report(attempts.end_crashed, foreign.pk, "not mine", 0)
     deliver_all()
     foreign.refresh_from_db()
     assert foreign.ended_at is None
@@ -181,31 +189,33 @@ def test_an_attempt_that_may_not_begin_is_closed_by_a_report(host, settings):
 def test_a_claim_whose_answer_was_lost_is_answered_again(host):
     experiment = make_experiment(status="queued")
     place_experiment(Assignment(experiment.pk, (Share(ME, ()),)))
-    first, again = (webapp_imports.claim_attempt(experiment.pk, 1, ME) for _ in range(2))
+    first, again = (reports().request(attempts.claim_attempt, experiment.pk, 1, ME) for _ in range(2))
     assert first == again
     assert first is not None
-    assert webapp_imports.claim_attempt(experiment.pk, 2, ME) is None
+    assert reports().request(attempts.claim_attempt, experiment.pk, 2, ME) is None
 
 
 def test_a_host_of_a_gang_whose_answer_was_lost_is_answered_again(host):
     row = make_attempt(worker_name="gpu1@near")
     gangs.call_gang(attempt=row, workers=["gpu1@near", ME], secret="PEM")
-    first, again, other = (webapp_imports.come(row.pk, 1, ME, f"far.example:{port}") for port in (7, 7, 8))
+    first, again, other = (
+        reports().request(door_gangs.come, row.pk, 1, ME, f"far.example:{port}") for port in (7, 7, 8)
+    )
     assert first == again
     assert first is not None
     assert other is None, "a job that was delivered twice"
 
 
 def test_a_silent_host_keeps_its_attempt_for_two_minutes(host, attempt):
-    with Heartbeat(webapp_imports.HeldAttempt(attempt.pk, attempt.experiment_id, 1)):
+    with Heartbeat(attempts.HeldAttempt(attempt.pk, attempt.experiment_id, 1)):
         pass
-    webapp_imports.beat_attempt(attempt.pk)
+    reports().request(attempts.beat_attempt, attempt.pk)
     row = Experiment.objects.get(pk=attempt.experiment_id)
     assert row.heartbeat_at is not None
     for silent_s, lost in ((60, []), (130, [row.pk])):
         at = row.heartbeat_at - timedelta(seconds=silent_s)
         Experiment.objects.filter(pk=row.pk).update(heartbeat_at=at, placed_worker=ME)
-        assert attempts.lose_stale_experiments() == lost
+        assert attempt_service.lose_stale_experiments() == lost
 
 
 def test_what_a_child_writes_is_read_on_the_server(host, attempt, tmp_path, monkeypatch):
@@ -224,12 +234,12 @@ def test_a_revoked_host_loses_its_attempts_and_the_next_one_is_queued(host, atte
     attempt.refresh_from_db()
     assert (attempt.status, attempt.reason) == ("lost", "host far was revoked")
     assert Experiment.objects.get(pk=attempt.experiment_id).status == "queued"
-    with pytest.raises(DoorRefused, match="join it again"):
-        webapp_imports.beat_attempt(attempt.pk)
+    with pytest.raises(CallRefused, match="join it again"):
+        reports().request(attempts.beat_attempt, attempt.pk)
 
 
 def test_a_worker_that_is_started_anew_gives_up_what_it_held(host, attempt):
-    through.through(workers.begin_anew)(ME)
+    reports().report(workers.begin_anew, ME)
     deliver_all()
     attempt.refresh_from_db()
     assert (attempt.status, attempt.reason) == ("lost", f"gpu worker {ME} was started anew")
@@ -238,8 +248,9 @@ def test_a_worker_that_is_started_anew_gives_up_what_it_held(host, attempt):
 def test_jobs_of_this_worker_are_taken_from_its_own_queue(host):
     send_job.send_job(send_job.RUN_EXPERIMENT, 7, 1, only=ME)
     send_job.send_job(send_job.JOIN_GANG, 9, 1, only=ME)
-    take = through.through(workers.take_gpu_jobs)
-    assert [(job.name, job.arguments) for _ in range(3) for job in take(ME)] == [
+    assert [
+        (job.name, job.arguments) for _ in range(3) for job in reports().request(workers.take_gpu_jobs, ME)
+    ] == [
         (send_job.RUN_EXPERIMENT, (7, 1)),
         (send_job.JOIN_GANG, (9, 1)),
     ]

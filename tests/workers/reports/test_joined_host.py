@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -18,21 +17,21 @@ from tests.workers.env.test_branch_episodes import machine, oracle_task  # noqa:
 from training.contracts.types import Purpose, Source
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.lib.host_links.joined_identity import JoinedIdentity, read_identity
-from webapp.lib.remote_calls import call_named
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.services.groups import GroupSpec, create_group
 from webapp.trajectories.services.trajectories import lose_stale_trajectories
-from webapp.worker_door import assignments, workers
+from webapp.worker_door import assignments, host_mirror, trajectories, workers
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.joined_hosts import batches, joining, receive
 from webapp.worker_door.joined_hosts.contract import version
 from workers import identity, worker_row
-from workers.door import https_door, through
-from workers.door.https_door import DoorClosed, DoorRefused
-from workers.door.spool import Spool, SpooledFrame
 from workers.env import trajectory_job
-from workers.env.reporting.trajectories import beat_held, look_at
-from workers.env.running_trajectories import held
+from workers.env.running_trajectories import all_held, held
+from workers.joined import spooled_reports
+from workers.joined.spool import Spool, SpooledFrame
+from workers.joined.spooled_reports import SpooledReports
+from workers.reports.contract import CallRefused, ServerAway
+from workers.reports.current import reports, use_reports
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,16 +42,23 @@ def host(settings, live_server, tmp_path, machine) -> Iterator[SimpleNamespace]:
     user = make_user("admin")
     token = joining.make_token(user=user, roles=["env"], team=None)
     welcome = joining.join(token=token, name="far", roles=["env"], sent_version=version())
-    settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {})
+    known_as = JoinedIdentity(live_server.url, "far", welcome.secret, "", {})
     spool = Spool(tmp_path / "spool.sqlite3")
-    through.open_door.cache_clear()
+    local = use_reports(SpooledReports(known_as, spool))
     settings.DATA_DIR = tmp_path
     before = identity.current()
     identity.announce(identity.Identity(name="env1@far", queue="env", slots=1, host="far"))
     worker_row.beat()
-    yield SimpleNamespace(user=user, spool=spool, url=live_server.url, secret=welcome.secret)
+    yield SimpleNamespace(
+        user=user,
+        spool=spool,
+        spool_path=tmp_path / "spool.sqlite3",
+        known_as=known_as,
+        url=live_server.url,
+        secret=welcome.secret,
+    )
     identity.announce(before)
-    through.open_door.cache_clear()
+    use_reports(local)
     spool.close()
 
 
@@ -72,8 +78,14 @@ def claim_given(row: Trajectory) -> assignments.Assignment | None:
     return trajectory_job.claim(row.pk, make_ticket(row.pk, "far"))
 
 
+def spooled() -> SpooledReports:
+    found = reports()
+    assert isinstance(found, SpooledReports)
+    return found
+
+
 def deliver_all() -> int:
-    door, count = through.https_door(), 0
+    door, count = spooled(), 0
     while sent := door.deliver():
         count += sent
     return count
@@ -92,16 +104,15 @@ def test_an_episode_is_recorded_as_on_one_machine(host):
     frames = {turn.frame for turn in row.turns.all()} | {row.final_frame}
     assert Frame.objects.filter(team_id=row.team_id, sha256__in=frames).count() == len(frames)
     assert all(turn.completed_at for turn in row.turns.all())
-    assert through.https_door().spool.trajectories() == set()
+    assert spooled().spool.trajectories() == set()
     assert JoinedHost.objects.get().num_refused == 0
 
 
-def test_the_web_may_be_away_from_the_claim_to_the_end(host, settings):
+def test_the_web_may_be_away_from_the_claim_to_the_end(host):
     row = queued()
-    away = dataclasses.replace(settings.JOINED, server="http://127.0.0.1:9")
-    door = through.https_door()
+    door = spooled()
     working, reached = door._http, []
-    with httpx.Client(base_url=away.server, trust_env=False) as closed:
+    with httpx.Client(base_url="http://127.0.0.1:9", trust_env=False) as closed:
 
         def claim_then_leave(request: httpx.Request) -> None:
             reached.append(request.url.path)
@@ -110,11 +121,11 @@ def test_the_web_may_be_away_from_the_claim_to_the_end(host, settings):
         working.event_hooks = {"request": [claim_then_leave]}
         run_given(row)
         assert reached == ["/hosts/ask/claim/"]
-        with pytest.raises(DoorClosed):
+        with pytest.raises(ServerAway):
             door.deliver()
     working.event_hooks = {"request": []}
     door._http = working
-    beat_held()  # what waits in the spool counts as alive
+    reports().beat_trajectories(all_held())  # what waits in the spool counts as alive
     assert lose_stale_trajectories() == []
     deliver_all()
     row.refresh_from_db()
@@ -141,7 +152,7 @@ def test_a_claim_whose_answer_was_lost_is_run_again_while_its_host_goes_on(host)
 def test_what_is_sent_twice_is_recorded_once(host):
     row = queued()
     run_given(row)
-    door = through.https_door()
+    door = spooled()
     waiting = door.spool.oldest(100)
     batch = batch_of(door, waiting)
     deliver_all()
@@ -162,12 +173,12 @@ def batch_of(door, reports) -> batches.Batch:
 def test_of_reports_that_share_a_transaction_only_the_new_ones_are_recorded(host, monkeypatch):
     row = queued()
     run_given(row)
-    door = through.https_door()
+    door = spooled()
     names = [one.name for one in door.spool.oldest(100)]
     middle = names.index("open_turn") + 2
     assert names[middle - 1 : middle + 1] == ["close_turn", "open_turn"]
     with monkeypatch.context() as patched:  # the answer is lost
-        patched.setattr(https_door, "BATCH", middle)
+        patched.setattr(spooled_reports, "BATCH", middle)
         patched.setattr(door.spool, "drop_until", lambda number: None)
         assert door.deliver() == middle
     assert row.turns.count() == 1
@@ -180,7 +191,7 @@ def test_of_reports_that_share_a_transaction_only_the_new_ones_are_recorded(host
 def test_of_reports_that_share_a_transaction_a_wrong_one_is_refused_alone(host):
     row = queued()
     run_given(row)
-    door = through.https_door()
+    door = spooled()
     wrong = next(one.number for one in door.spool.oldest(100) if one.name == "close_turn")
     with door.spool._database as database:
         database.execute("UPDATE reports SET body = '{}' WHERE number = ?", [wrong])
@@ -196,8 +207,9 @@ def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(hos
     run_given(row)
     other = queued()
     claim_given(other)
-    through.open_door.cache_clear()  # killed: the next process opens the same file
-    through.through(workers.begin_anew)("env1@far")
+    again = Spool(host.spool_path)  # killed: the next process opens the same file
+    use_reports(SpooledReports(host.known_as, again))
+    reports().report(workers.begin_anew, "env1@far")
     deliver_all()
     row.refresh_from_db()
     other.refresh_from_db()
@@ -208,7 +220,7 @@ def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(hos
 def test_screenshots_travel_with_the_reports_that_name_them(host):
     row = queued()
     run_given(row)
-    door, sent = through.https_door(), []
+    door, sent = spooled(), []
     door._http.event_hooks = {"request": [lambda request: sent.append(request.url.path)]}
     assert door.deliver() > 8
     assert sent == ["/hosts/reports/"]
@@ -219,7 +231,7 @@ def test_screenshots_travel_with_the_reports_that_name_them(host):
 def test_a_screenshot_that_the_server_has_deleted_is_sent_again(host):
     row = queued()
     run_given(row)
-    door = through.https_door()
+    door = spooled()
     door._known_frames.update(named := door.spool.frames_until(door.spool.newest()))
     deliver_all()
     assert Frame.objects.filter(team_id=row.team_id).count() == len(named) > 1
@@ -229,7 +241,7 @@ def test_a_screenshot_that_the_server_has_deleted_is_sent_again(host):
 def test_a_wrong_screenshot_holds_up_no_report(host):
     row = queued()
     run_given(row)
-    door = through.https_door()
+    door = spooled()
     (team_id, sha256), *_ = door.spool.frames_until(door.spool.newest())
     with door.spool._database as database:
         database.execute("UPDATE frames SET png = ? WHERE sha256 = ?", [b"no picture", sha256])
@@ -242,10 +254,10 @@ def test_a_wrong_screenshot_holds_up_no_report(host):
 def test_a_host_brings_screenshots_only_to_teams_that_it_works_for(host):
     row, foreign = queued(), make_team()
     run_given(row)
-    door = through.https_door()
+    door = spooled()
     (_, sha256), *_ = door.spool.frames_until(door.spool.newest())
     frame = SpooledFrame(foreign.pk, sha256, door.spool.read_frame(row.team_id, sha256))
-    door.spool.add("record_final_screen", b'{"trajectory_id": 0, "frame": ""}', None, frame)
+    door.spool.add("record_final_screen", '{"trajectory_id": 0, "frame": ""}', None, frame)
     deliver_all()
     assert Frame.objects.filter(team_id=row.team_id, sha256=sha256).exists()
     assert not Frame.objects.filter(team_id=foreign.pk).exists()
@@ -254,8 +266,8 @@ def test_a_host_brings_screenshots_only_to_teams_that_it_works_for(host):
 def test_a_batch_ends_before_its_screenshots_are_too_long(host, monkeypatch):
     row = queued()
     run_given(row)
-    door = through.https_door()
-    monkeypatch.setattr(https_door, "BATCH_BYTES", 1)
+    door = spooled()
+    monkeypatch.setattr(spooled_reports, "BATCH_BYTES", 1)
     assert door.deliver() == 1
     assert deliver_all() > 8
     row.refresh_from_db()
@@ -278,21 +290,21 @@ def test_a_cancel_reaches_the_host_with_its_heartbeat(host):
     claim_given(row)
     with held(row.pk):
         Trajectory.objects.filter(pk=row.pk).update(status="cancelled")
-        assert not look_at(row.pk).has_ended
-        beat_held()
-        assert look_at(row.pk).has_ended
+        assert not reports().trajectory_now(row.pk).has_ended
+        reports().beat_trajectories(all_held())
+        assert reports().trajectory_now(row.pk).has_ended
 
 
 def test_a_host_touches_only_what_it_runs(host):
     row = queued()
     other = Worker.objects.exclude(host="far").first()
     Trajectory.objects.filter(pk=row.pk).update(status="running", worker=other)
-    door = through.https_door()
-    with pytest.raises(DoorRefused, match=f"trajectory {row.pk} is not run by far"):
-        door.ask(call_named("take_away"), (row.pk, "x"), {})
-    with pytest.raises(DoorRefused, match="far speaks for"):
-        door.ask(call_named("claim_mirror"), (other.host, "x", False), {})
-    door.tell(call_named("end_errored"), (row.pk, "kind", "words"), {})
+    door = spooled()
+    with pytest.raises(CallRefused, match=f"trajectory {row.pk} is not run by far"):
+        door.request(host_mirror.take_away, row.pk, "x")
+    with pytest.raises(CallRefused, match="far speaks for"):
+        door.request(host_mirror.claim_mirror, other.host, "x", False)
+    door.report(trajectories.end_errored, row.pk, "kind", "words")
     deliver_all()
     row.refresh_from_db()
     assert row.status == "running"
@@ -316,7 +328,7 @@ def test_a_revoked_host_is_out_and_its_work_is_run_again(host):
     joining.revoke(host=JoinedHost.objects.get(), user=host.user)
     row.refresh_from_db()
     assert (row.status, row.error_kind) == ("errored", "worker_lost")
-    with pytest.raises(DoorRefused, match="join it again"):
+    with pytest.raises(CallRefused, match="join it again"):
         worker_row.beat()
 
 

@@ -69,9 +69,9 @@ class Spool:
                 database.execute("INSERT INTO stream VALUES (?)", [secrets.token_hex(16)])
             return str(database.execute("SELECT name FROM stream").fetchone()[0])
 
-    def add(self, name: str, body: bytes, trajectory_id: int | None, frame: SpooledFrame | None) -> None:
+    def add(self, name: str, body: str, trajectory_id: int | None, frame: SpooledFrame | None) -> None:
         """Keep a report until it is delivered. Raises Django's OperationalError when there is no room."""
-        values = (name, body.decode(), trajectory_id, frame.sha256 if frame else None)
+        values = (name, body, trajectory_id, frame.sha256 if frame else None)
         try:
             with self._lock, self._database as database:
                 if frame is not None:
