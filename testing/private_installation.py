@@ -51,6 +51,8 @@ class Instance:
     port: int = field(default_factory=free_port)
     redis_port: int = field(default_factory=free_port)
     start_timeout_s: float = START_TIMEOUT_S
+    tree: Path = REPOSITORY
+    """The checkout that it runs from."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     is_temporary: bool = field(default=False, init=False)
 
@@ -111,11 +113,11 @@ class Instance:
 
     def manage(self, *arguments: str, timeout_s: float = 300) -> str:
         """Run a manage.py command on this installation and return its output. Raises InstanceFailed."""
-        command = [sys.executable, str(REPOSITORY / "manage.py"), *arguments]
+        command = [sys.executable, str(self.tree / "manage.py"), *arguments]
         done = subprocess.run(
             command,
             env=self.environment,
-            cwd=REPOSITORY,
+            cwd=self.tree,
             timeout=timeout_s,
             check=False,
             capture_output=True,
@@ -129,9 +131,9 @@ class Instance:
     def lines(self, *arguments: str) -> Iterator[queue.Queue[str]]:
         """What a manage.py command writes, line by line while it runs; "" at its end."""
         found: queue.Queue[str] = queue.Queue()
-        command = [sys.executable, str(REPOSITORY / "manage.py"), *arguments]
+        command = [sys.executable, str(self.tree / "manage.py"), *arguments]
         process = subprocess.Popen(
-            command, env=self.environment, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
+            command, env=self.environment, cwd=self.tree, stdout=subprocess.PIPE, text=True
         )
 
         def read() -> None:
@@ -151,7 +153,7 @@ class Instance:
 
     def start(self) -> None:
         """Start everything and wait until it is ready. Raises InstanceFailed."""
-        command = [sys.executable, str(REPOSITORY / "manage.py"), "up", "--quiet", "--port", str(self.port)]
+        command = [sys.executable, str(self.tree / "manage.py"), "up", "--quiet", "--port", str(self.port)]
         command += ["--env-workers", str(self.env_workers)]
         command += ["--gpu-workers", str(self.gpu_workers), "--without", *self.without]
         if self.slots is not None:
@@ -163,7 +165,7 @@ class Instance:
             self.process = subprocess.Popen(
                 command,
                 env=self.environment,
-                cwd=REPOSITORY,
+                cwd=self.tree,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

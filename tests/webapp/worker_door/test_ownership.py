@@ -15,11 +15,9 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_team
-from tests.webapp.worker_door.owned_world import SECRET, Owner, call_table, make_owner
-from webapp.experiments.models import Experiment, GangMember
+from testing.owned_world import SECRET, Owner, call_table, make_owner, rows_of
 from webapp.fleet.models import Host, JoinedHost
 from webapp.lib.remote_calls import Owned, all_calls, call_named
-from webapp.trajectories.models import TurnRecord
 from webapp.worker_door.joined_hosts.contract import version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
@@ -169,20 +167,6 @@ def send(caller: Owner, call: str, arguments: dict[str, Any]) -> tuple[int, Any]
 def post(caller: Owner, path: str, body: str) -> HttpResponse:
     headers = {"Authorization": f"Bearer {caller.name}:{SECRET}", "X-Deskhand-Version": version()}
     return Client().post(path, body, content_type="application/json", headers=headers)
-
-
-def rows_of(owner: Owner) -> list[Any]:
-    """Everything of its rows."""
-    objects = [value for value in vars(owner).values() if hasattr(value, "pk")]
-    found = [type(one).objects.filter(pk=one.pk).values().get() for one in objects]
-    experiments = [owner.attempt.experiment_id, owner.placed.experiment_id]
-    return [
-        *found,
-        *Experiment.objects.filter(pk__in=experiments).order_by("pk").values(),
-        *Host.objects.filter(name=owner.name).values(),
-        *TurnRecord.objects.filter(trajectory=owner.running).order_by("pk").values(),
-        *GangMember.objects.filter(attempt=owner.attempt).values(),
-    ]
 
 
 def test_a_report_of_a_host_writes_only_what_a_desk_host_knows(own):

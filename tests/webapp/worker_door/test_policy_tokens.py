@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testing.factories import make_group, make_team, make_trajectory, make_user
-from tests.webapp.worker_door.owned_world import Owner, call_table, make_owner
+from testing.owned_world import Owner, call_table, make_owner
 from tests.webapp.worker_door.test_ownership import send
 from training.contracts.policy_server import PolicyAccess
 from webapp.experiments.models import Attempt

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from testing.factories import make_group, make_team, make_trajectory
 from testing.fleet_rows import make_worker
-from tests.webapp.worker_door.owned_world import make_owner
+from testing.owned_world import make_owner
 from tests.webapp.worker_door.test_ownership import send
 from webapp.accounts.models import Team
 from webapp.dispatcher.send_waiting import fill_free_slots

@@ -24,15 +24,16 @@ from webapp.experiments.models import (
     AttemptStatus,
     CheckpointExport,
     CheckpointRecord,
+    Experiment,
     ExperimentStatus,
     ExportStatus,
     GangMember,
 )
-from webapp.fleet.models import Desktop, DesktopPhase, Operation, Verb, Worker
+from webapp.fleet.models import Desktop, DesktopPhase, Host, Operation, Verb, Worker
 from webapp.fleet.services.workers import beat_worker
 from webapp.screens.models import Control, ControlStatus
 from webapp.screens.relay_tickets import SALT
-from webapp.trajectories.models import Trajectory
+from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.worker_door.job_tickets import make_ticket
 
 SECRET = "s"
@@ -128,6 +129,20 @@ def make_owner(
         ),
         frame=make_frame(team, index=len(name)),
     )
+
+
+def rows_of(owner: Owner) -> list[Any]:
+    """Everything of its rows."""
+    objects = [value for value in vars(owner).values() if hasattr(value, "pk")]
+    found = [type(one).objects.filter(pk=one.pk).values().get() for one in objects]
+    experiments = [owner.attempt.experiment_id, owner.placed.experiment_id]
+    return [
+        *found,
+        *Experiment.objects.filter(pk__in=experiments).order_by("pk").values(),
+        *Host.objects.filter(name=owner.name).values(),
+        *TurnRecord.objects.filter(trajectory=owner.running).order_by("pk").values(),
+        *GangMember.objects.filter(attempt=owner.attempt).values(),
+    ]
 
 
 def call_table(own: Owner) -> dict[str, dict[str, Any]]:
