@@ -9,7 +9,6 @@ again. The layout is Qwen's chat format:
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_to
 from training.render.plain_words import PlainWords, marker_id
 from training.render.prompts import action_words, first_text, later_text, system_text
 from training.render.rendered_sequence import Grid, RenderedSequence
+from training.untrusted.pictures import open_picture
 
 
 class Renderer:
@@ -254,7 +254,7 @@ class Renderer:
 
     def resized(self, png: bytes) -> np.ndarray:
         """The PNG as the vision tower's grid wants it. [height, width, 3], uint8"""
-        with Image.open(io.BytesIO(png)) as image:
+        with open_picture(png) as image:
             size = self.resized_size(image.size)
             return np.asarray(image.convert("RGB").resize(size, self.image_processor.resample))
 

@@ -7,7 +7,6 @@ completion exists: a failed or repeated request changes nothing.
 from __future__ import annotations
 
 import asyncio
-import io
 import math
 import time
 from collections import Counter
@@ -16,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
 from starlette.responses import Response
 
 from training.contracts.config import PromptConfig, SamplingConfig
@@ -39,6 +37,7 @@ from training.sampler.engines.engine import (
 )
 from training.sampler.stopwatch import Stopwatch
 from training.sampler.weights.receiver import Receiver, WeightSyncHandler
+from training.untrusted.pictures import NotAPicture, open_picture
 
 MAX_SESSIONS = 4096
 """Beyond this number the oldest sessions of the host with most of them are dropped."""
@@ -222,7 +221,7 @@ class PolicyService:
         """The screenshot for the engine. Raises ServiceError (400) for one that is cut off."""
         try:
             return await self.engine.prepare(png)
-        except OSError as error:
+        except (OSError, SyntaxError, ValueError) as error:
             raise ServiceError(400, "bad_screenshot", f"screenshot: {error}") from error
 
     def _check_room(self, context: Context, max_tokens: int) -> None:
@@ -242,7 +241,7 @@ class PolicyService:
 def image_size(png: bytes) -> tuple[int, int]:
     """(width, height) in pixels. Raises ServiceError (400) for anything but an image."""
     try:
-        with Image.open(io.BytesIO(png)) as image:
+        with open_picture(png) as image:
             return image.size
-    except (UnidentifiedImageError, OSError) as error:
-        raise ServiceError(400, "bad_screenshot", f"screenshot: not an image ({error})") from error
+    except NotAPicture as error:
+        raise ServiceError(400, "bad_screenshot", f"screenshot: {error}") from error

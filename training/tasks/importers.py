@@ -15,9 +15,11 @@ from training.contracts.types import Task
 from training.tasks.json_files import numbered_lines, read_json
 from training.tasks.osworld_checkout import checkout_files
 from training.tasks.task_json import LoadError, Split, task_from_osworld
+from training.untrusted.parquet import BadTable, read_rows
 
 SLIME_COLUMNS = ("task_config", "task_id", "domain", "instruction")
 """Of Slime-OSWorld's tables; the first one is needed, the others help."""
+MAX_TABLE_BYTES = 128 << 20
 SPLIT_NAMES: dict[str, Split] = {"train": "train", "test": "heldout", "heldout": "heldout"}
 
 
@@ -158,20 +160,18 @@ def _jsonl(file: Path) -> Iterator[TaskFields | LoadError]:
 
 def _parquet(file: Path) -> Iterator[TaskFields | LoadError]:
     """Slime-OSWorld's columns: task_config (JSON text) and optionally task_id, domain, instruction."""
-    import pyarrow
     import pyarrow.parquet
 
     try:
-        names = pyarrow.parquet.read_schema(file).names
-        columns = [name for name in SLIME_COLUMNS if name in names]
-        table = pyarrow.parquet.read_table(file, columns=columns)
-    except (pyarrow.ArrowException, OSError) as error:
+        rows = read_rows(file, SLIME_COLUMNS, max_bytes=MAX_TABLE_BYTES)
+    except BadTable as error:
         yield LoadError(f"{file}: not readable as parquet: {error}")
         return
-    if "task_config" not in names:
+    if rows and "task_config" not in rows[0]:
+        names = pyarrow.parquet.read_schema(file).names
         yield LoadError(f"{file}: column task_config is missing; columns: {', '.join(names)}")
         return
-    yield from (_row(file, f"{file} row {number}", row) for number, row in enumerate(table.to_pylist()))
+    yield from (_row(file, f"{file} row {number}", row) for number, row in enumerate(rows))
 
 
 def _row(file: Path, where: str, row: dict[str, Any]) -> TaskFields | LoadError:

@@ -9,14 +9,12 @@ streaming channel in the middle, the engine holds generation until the same vers
 from __future__ import annotations
 
 import base64
-import io
 import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from PIL import Image
 
 from training.batch.samples import Sample
 from training.batch.screenshot_cache import ScreenshotCache
@@ -24,6 +22,7 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.weight_requests import Canary
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorClient
+from training.untrusted.pictures import open_picture
 from training.update.learner import Learner
 from training.weights.channel import Channel, Sender
 from training.weights.disk_channel import DiskChannel
@@ -150,7 +149,7 @@ def canary_sample(canary: Canary, renderer: Renderer, pixels: ScreenshotCache) -
     names, grids = [], []
     for index, encoded in enumerate(canary.images):
         png = base64.b64decode(encoded)
-        with Image.open(io.BytesIO(png)) as image:
+        with open_picture(png) as image:
             grids.append(renderer.image_grid(image.size))
         names.append(f"canary-{index}")
         pixels.add(names[-1], png)

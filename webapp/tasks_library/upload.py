@@ -20,6 +20,7 @@ from django.core.files.uploadedfile import UploadedFile
 
 from training.tasks.importers import SLIME_COLUMNS, LoadedTasks, load_tasks
 from training.tasks.task_json import LoadError
+from training.untrusted.parquet import BadTable, TableTooLarge, read_rows
 from webapp.lib.request_values import BadValue, shortened
 
 MIB = 2**20
@@ -118,23 +119,11 @@ def _copy(packed: IO[bytes], unpacked: IO[bytes], left: int) -> int:
 
 
 def _check_parquet(file: Path, root: Path) -> None:
-    """Raise BadValue for a table that is larger than what may be unpacked, before its rows become objects."""
-    import pyarrow
-    import pyarrow.compute
-    import pyarrow.parquet
-
-    name, num_bytes = file.relative_to(root), 0
+    """Raise BadValue for a table that is larger than what may be unpacked, or is none."""
+    name = file.relative_to(root)
     try:
-        table = pyarrow.parquet.ParquetFile(file)
-        columns = [column for column in table.schema_arrow if column.name in SLIME_COLUMNS]
-        if wrong := next((one.name for one in columns if not pyarrow.types.is_string(one.type)), ""):
-            raise BadValue("file", f"{name}: column {wrong} must hold text")
-        if table.metadata.num_rows > MAX_FILES:
-            raise BadValue("file", f"{name} has more than {MAX_FILES} rows")
-        for batch in table.iter_batches(batch_size=8, columns=[column.name for column in columns]):
-            for column in batch.columns:
-                num_bytes += pyarrow.compute.sum(pyarrow.compute.binary_length(column)).as_py() or 0
-            if num_bytes > MAX_UNPACKED:
-                raise BadValue("file", f"{name} holds more than {MAX_UNPACKED // MIB} MiB")
-    except (pyarrow.ArrowException, OSError) as error:
-        raise BadValue("file", f"{name} is not readable as parquet: {shortened(error, 120)}") from error
+        read_rows(file, SLIME_COLUMNS, max_bytes=MAX_UNPACKED)
+    except TableTooLarge as error:
+        raise BadValue("file", f"{name} holds more than {MAX_UNPACKED // MIB} MiB") from error
+    except BadTable as error:
+        raise BadValue("file", f"{name} is not readable as parquet: {error}") from error

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-
-from PIL import Image
-
+from training.untrusted.pictures import NotAPicture, decode_picture
 from workers.desktops.contract import EnvError
 from workers.desktops.frame import Frame
 
@@ -17,7 +14,7 @@ def frame_of(data: bytes, *, lossless_only: bool = False) -> Frame:
     if lossless_only and not data.startswith(PNG_MAGIC):
         raise EnvError("the screenshot is not a PNG")
     try:
-        image = Image.open(io.BytesIO(data)).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        image = decode_picture(data).convert("RGB")
+    except NotAPicture as error:
         raise EnvError(f"the screenshot is no picture ({len(data)} bytes): {error}") from error
     return Frame.of(image, data if data.startswith(PNG_MAGIC) else b"")

@@ -49,7 +49,6 @@ REQUESTS = {
     "record_gpus": "change the GPUs of another worker",
     "runnable_config": "read the config of another host's experiment",
     "beat_attempt": "read the state of another host's attempt",
-    "checkpoints_to_resume": "read where another host keeps checkpoints",
     "answer_trainer": "ask in another trainer's name",
     "start_attempt": "become the policy server of another host's training",
     "record_copy": "vouch for another host's checkpoint copy",

@@ -7,10 +7,10 @@ from functools import partial
 from benchmarks.chaos.hostile_hosts.scene import ATTACKS, Attack, Scene, attack
 
 OF_GPU_HOSTS = {
-    "take_gpu_jobs": "an env host takes gpu jobs",
+    "record_gpus": "an env host says that it has GPUs",
     "runnable_config": "an env host reads a training's config",
     "claim_attempt": "an env host claims an experiment",
-    "checkpoints_to_resume": "an env host asks for checkpoints",
+    "beat_attempt": "an env host beats for an attempt",
     "answer_trainer": "an env host asks as a trainer",
 }
 OF_ENV_HOSTS = {
@@ -21,7 +21,7 @@ OF_ENV_HOSTS = {
 }
 OF_THE_PAST = {
     "runnable_config": "read a config of the team it worked for before",
-    "checkpoints_to_resume": "read checkpoints of the team it worked for before",
+    "card_of": "read a model card of the team it worked for before",
     "claim": "claim a trajectory of a team that it does not work for",
     "take_away": "take away a trajectory of the team it worked for before",
     "beat_attempt": "beat for an attempt of the team it worked for before",

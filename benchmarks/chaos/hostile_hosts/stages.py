@@ -57,7 +57,7 @@ class World:
             Trajectory.objects.filter(pk=evil.running.pk).update(
                 status="terminated", score=0.5, reward=0.5, ended_at=timezone.now()
             )
-        return cls(evil, victims, {name: rows_of(owner) for name, owner in victims.items()})
+        return cls(evil, victims, {name: _rows(owner) for name, owner in victims.items()})
 
     def scene(self, port: Port, policy: dict[str, Any]) -> Scene:
         return Scene(
@@ -76,11 +76,16 @@ class World:
 
     def changed(self) -> list[str]:
         """Victims whose rows are not what they were, and what the hostile host's own must not be."""
-        found = [name for name, owner in self.victims.items() if rows_of(owner) != self.before[name]]
+        found = [name for name, owner in self.victims.items() if _rows(owner) != self.before[name]]
         self.evil.running.refresh_from_db()
         if abs(self.evil.running.reward or 0) > 10:
             found.append("its own reward")
         return found
+
+
+def _rows(owner: Owner) -> list[dict[str, Any]]:
+    """Without when its waiting trajectories were sent: that is what a free slot of anyone's does."""
+    return [{key: value for key, value in row.items() if key != "sent_at"} for row in rows_of(owner)]
 
 
 def _token(kind: str) -> str:

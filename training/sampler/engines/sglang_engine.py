@@ -12,14 +12,11 @@ computes: logprobs after banning and temperature, over the whole vocabulary.
 from __future__ import annotations
 
 import asyncio
-import io
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.turn_trace import TurnPart
@@ -43,6 +40,7 @@ from training.sampler.sglang.server_arguments import SglangInstallation, gpu_set
 from training.sampler.sglang.server_pool import RestartLimits, ServerPool, ServerSlot
 from training.sampler.sglang.server_process import Weights
 from training.sampler.stopwatch import Stopwatch
+from training.untrusted.pictures import open_picture
 
 MAX_ATTEMPTS = 10
 """Of one completion whose server keeps ending or refusing."""
@@ -237,7 +235,7 @@ class SglangEngine:
 
     async def _write(self, png: bytes, path: Path) -> None:
         """The pixels as `Renderer.resized` makes them."""
-        with Image.open(io.BytesIO(png)) as image:
+        with open_picture(png) as image:
             size = self.renderer.resized_size(image.size)
         await self._decoders.write(png, path, size, self.renderer.image_processor.resample)
 

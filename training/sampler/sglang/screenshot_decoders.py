@@ -13,7 +13,6 @@ torch, so it starts quickly.
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import sys
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from PIL import Image
+
+from training.untrusted.pictures import open_picture
 
 MAX_PROCESSES = 8
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -100,7 +100,7 @@ async def _ask(
 
 def write_pixels(png: bytes, path: str, size: tuple[int, int], resample: int) -> None:
     """The file appears whole or not at all. Raises OSError for what is no image."""
-    with Image.open(io.BytesIO(png)) as image:
+    with open_picture(png) as image:
         whole = image.convert("RGB")
     pixels = np.asarray(whole if whole.size == size else whole.resize(size, resample))
     partial = f"{path}.part"

@@ -18,6 +18,7 @@ from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from training.untrusted.pictures import NotAPicture, decode_picture
 from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
 from webapp.fleet.services import history
@@ -209,8 +210,17 @@ def _record_failures(host: Host, failures: Sequence[FailedBoot]) -> None:
         values = asdict(failure)
         picture = values.pop("screenshot")
         path = f"fleet/{host.pk}-{failure.at:%Y%m%d%H%M%S}-{failure.number}"
-        stored = default_storage.save(path, ContentFile(picture)) if picture else ""
+        stored = default_storage.save(path, ContentFile(picture)) if _is_picture(picture) else ""
         BootFailure.objects.create(host=host, screenshot=stored, **values)
+
+
+def _is_picture(data: bytes) -> bool:
+    """Whether browsers may be shown it."""
+    try:
+        decode_picture(data)
+    except NotAPicture:
+        return False
+    return True
 
 
 def forget_old() -> None:

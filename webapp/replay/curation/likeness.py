@@ -7,12 +7,12 @@ screens by perceptual hashes (difference hashes of 8 x 8) at four moments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
 from itertools import groupby
 from typing import Any
 
 from PIL import Image
 
+from training.untrusted.pictures import open_picture
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.services.frames import read_frame
 
@@ -59,7 +59,7 @@ def screens_hash(frames: Sequence[str]) -> str:
 
 def difference_hash(jpeg: bytes) -> int:
     """64 bits: of 8 rows of 9 grey values, whether each is darker than its right neighbour."""
-    image = Image.open(BytesIO(jpeg))
+    image = open_picture(jpeg)
     image.draft("L", (72, 64))
     grey = image.convert("L").resize((9, 8), Image.Resampling.BOX).tobytes()
     bits = 0

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
-
 from training.actions.coordinates import Size
 from training.actions.parse import parse_completion
 from training.actions.write.completion_text import format_action
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
+from training.untrusted.pictures import NotAPicture, open_picture
 from webapp.replay.demonstration_sources.mapping import ActionForm, Mapping, at
 
 POINTED = ("x", "y")
@@ -121,10 +120,10 @@ def _picture(step: Any, pictures: Path, mapping: Mapping, where: str) -> tuple[s
     if pictures.resolve() not in path.parents:
         raise Unconvertible(f"{field}: {name[:80]} is outside of {pictures}")
     try:
-        with Image.open(path) as image:
+        with open_picture(path) as image:
             size = image.size
         return b64encode(path.read_bytes()).decode(), size
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+    except (OSError, NotAPicture) as error:
         raise Unconvertible(f"{field}: {path}: {error}") from error
 
 

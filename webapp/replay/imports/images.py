@@ -8,14 +8,12 @@ from base64 import b64decode
 from dataclasses import dataclass
 from io import BytesIO
 
-from PIL import Image, UnidentifiedImageError
-
+from training.untrusted.pictures import FORMATS, NotAPicture, decode_picture
 from webapp.accounts.models import Team
 from webapp.trajectories.models import Frame
 from webapp.trajectories.services.frames import store_frame
 
-MAX_SIDE = 8192
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+READ_FORMATS = (*FORMATS, "GIF", "BMP")
 SHA_PREFIX = "sha256:"
 
 
@@ -53,14 +51,9 @@ def read_image(team: Team, text: str, where: str, *, is_kept: bool) -> StoredIma
 def as_png(body: bytes, where: str) -> tuple[bytes, int, int]:
     """The bytes as they are when they are a PNG, else converted: (png, width, height)."""
     try:
-        image = Image.open(BytesIO(body), formats=FORMATS)
-        is_too_large = max(image.size) > MAX_SIDE
-        if not is_too_large:
-            image.load()
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise ImageProblem(f"{where}: not an image") from error
-    if is_too_large:
-        raise ImageProblem(f"{where}: {image.width} x {image.height} pixels are too many")
+        image = decode_picture(body, formats=READ_FORMATS)
+    except NotAPicture as error:
+        raise ImageProblem(f"{where}: {error}") from error
     if image.format == "PNG":
         return body, image.width, image.height
     out = BytesIO()

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training.contracts.types import RewardTerm, Source, Turn
+from training.untrusted.pictures import MAX_SIDE
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord
 from webapp.lib.columns.storable_text import storable
@@ -19,7 +20,7 @@ from webapp.replay.imports.conversation import (
     read_images,
     without_images,
 )
-from webapp.replay.imports.images import MAX_SIDE, StoredImage, read_image
+from webapp.replay.imports.images import StoredImage, read_image
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.messages import instruction_of, turns_of_messages
 from webapp.replay.services.inbox import ADMISSION_SCORE

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO
 
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
-from PIL import Image
 
+from training.untrusted.pictures import open_picture
 from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 EXPERIMENT = "deskhand"
@@ -68,7 +67,7 @@ class MlflowServer:
                 # MLflow's name of a picture: its key with ~ for /, then step, time and an id.
                 start = f"{PICTURES}/{picture.name.replace('/', '~')}+step+{picture.step}+"
                 if not any(path.startswith(start) for path in there):
-                    screens = Image.open(BytesIO(picture.jpeg))
+                    screens = open_picture(picture.jpeg)
                     self._client.log_image(self._run_id, screens, key=picture.name, step=picture.step)
 
     def end(self, status: str) -> None:

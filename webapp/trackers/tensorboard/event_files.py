@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 
-from PIL import Image
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from training.untrusted.pictures import open_picture
 from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 PREFIX = "events.out.tfevents"
@@ -48,7 +47,7 @@ class TensorboardFiles:
 
     def show(self, pictures: Sequence[Picture]) -> None:
         for picture in pictures:
-            width, height = Image.open(BytesIO(picture.jpeg)).size
+            width, height = open_picture(picture.jpeg).size
             encoded = Summary.Image(
                 height=height, width=width, colorspace=RGB, encoded_image_string=picture.jpeg
             )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 
 import wandb
-from PIL import Image
 
+from training.untrusted.pictures import open_picture
 from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 PROJECT = "deskhand"
@@ -62,7 +61,7 @@ class WandbFiles:
         assert self._run is not None, "begin comes first"
         try:
             for picture in pictures:
-                screens = Image.open(BytesIO(picture.jpeg))
+                screens = open_picture(picture.jpeg)
                 image = wandb.Image(screens, caption=picture.caption, file_type="jpg")
                 self._run.log({STEP: picture.step, picture.name: image})
         except (OSError, wandb.Error) as error:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from io import BytesIO
-
 from PIL import Image
 
+from training.untrusted.pictures import open_picture
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.screenshot_jpegs import jpeg_of
 from webapp.trajectories.services.frames import read_frame
@@ -26,7 +25,7 @@ def screens_across(trajectory: Trajectory, number: int) -> list[str]:
 
 def strip_of(frames: list[str]) -> bytes | None:
     """The screens side by side as a JPEG; None without any. Raises FileNotFoundError, StorageAway."""
-    screens = [Image.open(BytesIO(read_frame(frame, "thumb.jpg"))).convert("RGB") for frame in frames]
+    screens = [open_picture(read_frame(frame, "thumb.jpg")).convert("RGB") for frame in frames]
     if not screens:
         return None
     tiles = [screen.resize((max(1, screen.width * HEIGHT // screen.height), HEIGHT)) for screen in screens]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from io import BytesIO
 
-from PIL import Image, ImageFilter
+from PIL import ImageFilter
 
+from training.untrusted.pictures import open_picture
 from webapp.trajectories.services.frames import read_frame
 
 MAX_LOOKED_AT = 24
@@ -35,7 +35,7 @@ def _detail_of(frame: str) -> float:
 
 def detail(jpeg: bytes) -> float:
     """Share of pixels that lie on a sharp edge, as of windows and text, 0 to 1."""
-    edges = Image.open(BytesIO(jpeg)).convert("L").filter(ImageFilter.FIND_EDGES)
+    edges = open_picture(jpeg).convert("L").filter(ImageFilter.FIND_EDGES)
     inner = edges.crop((1, 1, max(edges.width - 1, 2), max(edges.height - 1, 2)))  # none on the rim
     histogram = inner.histogram()
     return sum(histogram[EDGE:]) / sum(histogram)

@@ -9,11 +9,11 @@ SHA is the sha256 of the PNG. A file appears under its name only when complete a
 
 import hashlib
 from collections.abc import Iterable
-from io import BytesIO
 
 from django.core.files.storage import default_storage
 from PIL import Image
 
+from training.untrusted.pictures import decode_picture
 from webapp.accounts.models import Team
 from webapp.lib.media.media_files import is_bucket
 from webapp.lib.statements.single_rows import insert_row
@@ -33,9 +33,9 @@ def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, 
     """Keep a screenshot for a team (or its id) and return the sha256 of its PNG; repeating changes nothing.
 
     `image` is the decoded PNG and `sha256` its digest, where the caller has them. Files first, then the row:
-    a row never names a file that is not there.
+    a row never names a file that is not there. Raises NotAPicture for bytes that are no whole PNG.
     """
-    image = image or Image.open(BytesIO(png))
+    image = image or decode_picture(png, formats=("PNG",))
     sha256 = sha256 or hashlib.sha256(png).hexdigest()
     write_files(png, image, sha256)
     record_frame(team, image, sha256)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
+from functools import partial
 from itertools import groupby
 
 from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
-from PIL import UnidentifiedImageError
 
+from training.untrusted.pictures import NotAPicture
 from webapp.fleet.models import JoinedHost
 from webapp.lib.outage_retries import passes
 from webapp.lib.remote_calls import call_named
@@ -40,20 +42,20 @@ def receive(host: JoinedHost, batch: Batch, pictures: bytes = b"") -> Received:
 
     Raises errors of database and storage that pass: what was recorded before one stays.
     """
-    _store(batch.frames, pictures)
+    bad = _store(batch.frames, pictures)
     missing = missing_frames([(frame.team, frame.sha256) for frame in batch.frames if not frame.size])
     if missing:
         named = [NamedFrame(team=team, sha256=sha256) for team, sha256 in missing]
         return Received(number=host.received, refused={}, missing=named)
     refused: dict[int, str] = {}
-    for _, together in groupby(batch.reports, key=_transaction_of):
-        refused |= _record(host, batch.stream, list(together))
+    for _, together in groupby(batch.reports, key=partial(_transaction_of, bad)):
+        refused |= _record(host, batch.stream, list(together), bad)
     return Received(number=batch.reports[-1].number, refused=refused)
 
 
-def _store(frames: list[NamedFrame], pictures: bytes) -> None:
-    """A wrong one is passed: the reports that name it will be refused."""
-    end = 0
+def _store(frames: list[NamedFrame], pictures: bytes) -> dict[str, str]:
+    """Those that are no screenshots (sha256 -> why): the reports that name them are refused."""
+    end, bad = 0, dict[str, str]()
     teams = {team for team in {frame.team for frame in frames if frame.size} if works_for(team)}
     for frame in frames:
         begin, end = end, end + frame.size
@@ -62,29 +64,41 @@ def _store(frames: list[NamedFrame], pictures: bytes) -> None:
         png = pictures[begin:end]
         try:
             if hashlib.sha256(png).hexdigest() != frame.sha256:
-                raise UnidentifiedImageError("its bytes are others")
+                raise NotAPicture("its bytes are others")
             store_frame(frame.team, png, sha256=frame.sha256)
-        except UnidentifiedImageError as error:
+        except NotAPicture as error:
             log.warning("screenshot %s was refused: %s", frame.sha256, error)
+            bad[frame.sha256] = f"screenshot {frame.sha256[:12]}: {error}"
+    return bad
 
 
-def _transaction_of(sent: SentReport) -> tuple[str, int | None]:
+def _why_bad(sent: SentReport, bad: Mapping[str, str]) -> str:
+    """Of the first of its screenshots that is none; "" = it names none of them."""
+    return next((why for sha256, why in bad.items() if sha256 in sent.body), "")
+
+
+def _transaction_of(bad: Mapping[str, str], sent: SentReport) -> tuple[str, int | None]:
     """The same for neighbours that are recorded together: one commit costs as much as a report."""
     call = call_named(sent.name)
-    return ("of", sent.trajectory) if call and call.shares_transaction else ("number", sent.number)
+    shares = call is not None and call.shares_transaction and not _why_bad(sent, bad)
+    return ("of", sent.trajectory) if shares else ("number", sent.number)
 
 
-def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[int, str]:
+def _record(
+    host: JoinedHost, stream: str, together: list[SentReport], bad: Mapping[str, str]
+) -> dict[int, str]:
     """Record all of them, or, when one cannot be, each by itself. Which were refused, and why."""
     try:
         with transaction.atomic():
             for sent in _count(host, stream, together):
+                if why := _why_bad(sent, bad):
+                    raise NotAPicture(why)
                 _record_one(sent, host)
     except Exception as error:  # the edge to another host: one bad report stops no other
         if passes(error):
             raise
         if len(together) > 1:
-            alone = [_record(host, stream, [sent]) for sent in together]
+            alone = [_record(host, stream, [sent], bad) for sent in together]
             return {number: why for refused in alone for number, why in refused.items()}
         (sent,) = together
         log.warning("%s: report %s (%s) refused: %s", host.name, sent.number, sent.name, error)

@@ -17,6 +17,8 @@ from webapp.replay.formats.parquet.export import table_pieces
 from webapp.replay.models import ReplayImport
 from webapp.trajectories.dataset.parquet_stream import CONTENT_TYPE
 
+MAX_GROUP_BYTES = 1 << 30
+
 
 def table_batches(file: File[Any], job: ReplayImport) -> Iterator[Batch]:
     """Whole row groups that were read before are left out unread."""
@@ -25,6 +27,9 @@ def table_batches(file: File[Any], job: ReplayImport) -> Iterator[Batch]:
         num_rows, number = table.metadata.num_rows, 0
         for group in range(table.num_row_groups):
             num_of_group = table.metadata.row_group(group).num_rows
+            if table.metadata.row_group(group).total_byte_size > MAX_GROUP_BYTES:
+                size = f"more than {MAX_GROUP_BYTES >> 20} MiB"
+                raise UnreadableFile(f"Its row group {group} unpacks to {size}; write smaller row groups.")
             if number + num_of_group <= job.done_lines:
                 number += num_of_group
                 continue

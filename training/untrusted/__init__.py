@@ -1,0 +1,1 @@
+"""Files that others made, opened within limits."""
