@@ -1,8 +1,8 @@
-"""What a config may say of desktops elsewhere, and what it may not."""
+"""What a config may say of env servers elsewhere, and what it may not."""
 
 import pytest
 
-from training.contracts.config import ConfigError, from_yaml, parse_config, to_yaml
+from training.contracts.config import ConfigError, parse_config
 
 
 def problems(**desktops: object) -> dict[str, str]:
@@ -11,12 +11,8 @@ def problems(**desktops: object) -> dict[str, str]:
     return caught.value.problems
 
 
-def test_each_provider_names_what_it_lacks():
+def test_it_names_what_it_lacks():
     assert set(problems(provider="remote")) == {"desktops.remote.urls"}
-    assert set(problems(provider="gateway")) == {
-        "desktops.gateway.endpoint",
-        "desktops.gateway.token_secret",
-    }
     found = problems(provider="remote", num_desktops=5, remote={"urls": ["http://a:1"], "slots_per_url": 4})
     text = "the remote servers offer 4 desktops: 1 in desktops.remote.urls, 4 slots_per_url"
     assert found == {"desktops.num_desktops": text}
@@ -31,17 +27,6 @@ def test_each_provider_names_what_it_lacks():
 )  # fmt: skip
 def test_a_url_is_a_plain_address_and_never_holds_a_secret(url):
     assert set(problems(remote={"urls": [url]})) == {"desktops.remote.urls"}
-
-
-def test_a_gateway_is_reached_by_https_only():
-    assert "https" in problems(gateway={"endpoint": "http://a"})["desktops.gateway.endpoint"]
-
-
-def test_a_vendors_adapter_brings_its_own_endpoint():
-    values = {"desktops": {"provider": "gateway", "gateway": {"vendor": "our_company.sandboxes:make"}}}
-    config = parse_config(values)
-    assert from_yaml(to_yaml(config)) == config
-    assert set(problems(gateway={"vendor": "os.system('x')"})) == {"desktops.gateway.vendor"}
 
 
 def test_urls_are_compared_without_their_final_slash():
