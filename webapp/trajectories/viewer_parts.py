@@ -42,7 +42,7 @@ def coordinate_space(trajectory: Trajectory) -> str:
 
 
 def card_context(turn: TurnRecord) -> dict[str, Any]:
-    """What `turn_card.html` and `turn_cell.html` show."""
+    """What `turn_card.html` shows as `card`, and `turn_cell.html` as it is."""
     completion = turn.completion or {}
     texts = texts_of(turn)
     think_ms = milliseconds(turn.observed_at, turn.completed_at)
@@ -129,7 +129,9 @@ def render_turns(
             {
                 "turn": turn_json(turn, space),
                 "cell": render_to_string("trajectories/parts/turn_cell.html", context, request),
-                "card": render_to_string("trajectories/parts/turn_card.html", context, request),
+                "card": render_to_string(
+                    "trajectories/parts/turn_card.html", {"turn": turn, "card": context}, request
+                ),
             }
         )
     return found

@@ -32,7 +32,7 @@ def test_members_stand_turn_by_turn_with_the_shared_ones_folded(sign_in: SignIn,
     turns = page.locator("#turns")
     expect(turns).to_contain_text("They part at turn 3; members with the same letter act alike")
     heads = turns.locator("thead th")
-    expect(heads).to_have_text(["Turn", "1✓ +0.70", "2✓ +0.70", "3−1.40", "What they did"])
+    expect(heads).to_have_text(["Turn", "1 ✓ +0.70", "2 ✓ +0.70", "3 −1.40", "What they did"])
 
     shared = turns.locator("details")
     expect(shared.get_by_text("Type “open”")).to_be_hidden()

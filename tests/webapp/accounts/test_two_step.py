@@ -7,6 +7,7 @@ from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from testing.factories import PASSWORD, make_user
+from testing.page_text import page_text
 from webapp.accounts.models import AuditEntry
 from webapp.accounts.services.tokens import create_token
 from webapp.accounts.two_step import services
@@ -26,10 +27,10 @@ def user(client):
     """A person who has turned it on, with their recovery codes in `user.codes`."""
     found = make_user("operator", name="olga")
     client.force_login(found)
-    page = client.get("/profile/two-step/").content.decode()
+    page = page_text(client.get("/profile/two-step/"))
     assert "data:image/svg+xml" in page
     client.post("/profile/two-step/on/", {"code": code_of(found)})
-    page = client.get("/profile/two-step/").content.decode()
+    page = page_text(client.get("/profile/two-step/"))
     found.codes = page.partition("shown only this once: <code>")[2].partition("</span>")[0].split("<code>")
     found.codes = [text.partition("</code>")[0] for text in found.codes]
     client.post("/logout/")
@@ -41,7 +42,7 @@ def sign_in(client, code="", password=PASSWORD):
     for model in (TOTPDevice, StaticDevice):
         model.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
     answer = client.post("/login/", {"username": "olga", "password": password, "code": code})
-    assert answer.status_code == 302 or WRONG in answer.content.decode()
+    assert answer.status_code == 302 or WRONG in page_text(answer)
     return answer.status_code == 302
 
 

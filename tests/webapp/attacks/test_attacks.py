@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from testing.factories import make_task, make_user
+from testing.page_text import page_text
 from training.contracts.types import Action, ActionKind, Purpose, Task, TrajectoryStatus
 from webapp.accounts.models import Role
 from webapp.attacks.attackers import attackers_of, files_looked_at
@@ -60,13 +61,13 @@ def test_what_is_paid_is_kept_and_the_next_version_has_to_refuse_it(client, team
     assert client.post(url).status_code == 302
     names = [one.name for one in attackers_of(Task.model_validate(task.spec))]
     assert sorted(ScriptedRun.objects.values_list("name", flat=True)) == sorted(names)
-    assert f"{len(names)} runs under way" in client.get(url).content.decode()
+    assert f"{len(names)} runs under way" in page_text(client.get(url))
     weak = f"{FILE} with a line of text"
     end_runs({weak}, task)
     (exploit,) = Exploit.objects.all()
     assert (exploit.name, exploit.task_id, exploit.score) == (weak, task.pk, 1.0)
     assert not scored(team.pk).exists(), "attacks are no tries of the task"
-    assert "1 exploit</span>" in client.get(f"/tasks/{task.task_set.name}/").content.decode()
+    assert "1 exploit </span>" in page_text(client.get(f"/tasks/{task.task_set.name}/"))
     client.post(url)
     end_runs({weak}, task)
     assert Exploit.objects.count() == 1, "each once"
@@ -99,13 +100,13 @@ def test_a_person_says_that_a_script_does_the_task(client, team, task):
 
 def test_nothing_is_queued_for_a_task_that_cannot_run_or_waits_already(client, team, task):
     url = f"/tasks/{task.task_set.name}/{task.pk}/attacks/"
-    page = client.post(url, {"kind": "check"}, follow=True).content.decode()
+    page = page_text(client.post(url, {"kind": "check"}, follow=True))
     assert "neither a known exploit nor a recorded success" in page
     for _ in range(MAX_OPEN):
         client.post(url)
     assert 0 < Trajectory.objects.count() <= MAX_OPEN
     TaskRecord.objects.filter(pk=task.pk).update(status="unsupported", reason="no such verb")
-    assert "no such verb" in client.post(url, follow=True).content.decode()
+    assert "no such verb" in page_text(client.post(url, follow=True))
 
 
 def test_pages_cost_no_query_more_for_more_exploits(client, team, task):

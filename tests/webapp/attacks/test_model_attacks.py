@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from testing.factories import make_task, make_user
 from testing.hostile_values import json_values
 from testing.openai_server import KEY, openai_server
+from testing.page_text import page_text
 from training.contracts.secret_grants import add_grant
 from webapp.accounts.models import Role
 from webapp.attacks.model_attacker import MAX_ACTIONS, read_scripts
@@ -75,7 +76,7 @@ def test_what_it_writes_runs_and_the_oracle_stays_with_us(client, world, log):
     assert "red fox" in sent["messages"][1]["content"]
     assert ORACLE not in log.read_text()
     client.force_login(user)
-    page = client.get(f"/tasks/{task.task_set.name}/{task.pk}/attacks/").content.decode()
+    page = page_text(client.get(f"/tasks/{task.task_set.name}/{task.pk}/attacks/"))
     assert "<b>attacker</b> was asked" in page
     assert "2 scripts" in page
     assert "100 + 10 tokens" in page
@@ -98,10 +99,10 @@ def test_it_is_asked_from_the_page_and_once_at_a_time(client, world):
     path = f"/tasks/{task.task_set.name}/{task.pk}/attacks/"
     form = {"kind": "model", "url": url, "model": "attacker", "secret": "model-key"}
     assert client.post(path, form).status_code == 302
-    again = client.post(path, form, follow=True).content.decode()
+    again = page_text(client.post(path, form, follow=True))
     assert "being asked about this task already" in again
     assert 'data-running="1"' in again
-    refused = client.post(path, form | {"url": "http://192.0.2.1/v1"}, follow=True).content.decode()
+    refused = page_text(client.post(path, form | {"url": "http://192.0.2.1/v1"}, follow=True))
     assert "Nothing was queued" in refused
     ModelAttack.objects.update(status="asking", heartbeat_at="2026-01-01T00:00:00Z")
     row = ModelAttack.objects.get()

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_team, make_user
+from testing.page_text import page_text
 from training.contracts.config import parse_config
 from webapp.accounts.models import Role, Team
 from webapp.analysis.series.metric_series import evaluation_points
@@ -110,20 +111,20 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
 ) -> None:
     source = checkpoint.experiment
     queued = evaluation_of(checkpoint)
-    page = client.get(f"/experiments/{source.pk}/?tab=checkpoints").content.decode()
+    page = page_text(client.get(f"/experiments/{source.pk}/?tab=checkpoints"))
     assert f"#{queued.pk}" in page
     make_evaluation(queued, won=30, total=40, temperature=0.0)
     Experiment.objects.filter(pk=queued.pk).update(status="finished")
 
-    page = client.get(f"/experiments/{source.pk}/?tab=checkpoints").content.decode()
+    page = page_text(client.get(f"/experiments/{source.pk}/?tab=checkpoints"))
     assert "30 of 40 held-out tasks" in page
     assert "greedy" in page
     (point,) = evaluation_points(all_evaluations(source), source)
     assert (point["name"], point["step"], point["num_tasks"]) == ("on demand", 10, 40)
-    assert "On demand" in client.get(f"/experiments/{source.pk}/?tab=evaluations").content.decode()
+    assert "On demand" in page_text(client.get(f"/experiments/{source.pk}/?tab=evaluations"))
     told = Event.objects.filter(stream=f"experiment.{source.pk}").values_list("type", flat=True)
     assert {"checkpoint.evaluated", "evaluation.added"} <= set(told)
-    own = client.get(f"/experiments/{queued.pk}/").content.decode()
+    own = page_text(client.get(f"/experiments/{queued.pk}/"))
     assert f"Evaluates step 10 of #{source.pk}" in own
 
 
@@ -132,7 +133,7 @@ def test_results_of_the_experiment_itself_stand_beside_the_checkpoint_of_that_po
 ) -> None:
     of_step = {"name": "during", "step": 10, "policy_version": 11}
     make_evaluation(checkpoint.experiment, **of_step, won=36, total=72, low=0.39, high=0.61)
-    page = client.get(f"/experiments/{checkpoint.experiment_id}/?tab=checkpoints").content.decode()
+    page = page_text(client.get(f"/experiments/{checkpoint.experiment_id}/?tab=checkpoints"))
     assert "36 of 72 held-out tasks; 95 % Wilson interval 39 % to 61 %" in page
 
 
@@ -142,9 +143,9 @@ def test_a_deleted_checkpoint_is_refused_and_says_when_it_was_deleted(
     checkpoints.record_checkpoint_deleted(experiment_id=checkpoint.experiment_id, path=checkpoint.path)
     url = f"/experiments/{checkpoint.experiment_id}/checkpoints/{checkpoint.pk}"
     body = {"num_tasks": "10", "sampling": "greedy"}
-    page = client.post(f"{url}/evaluate/", body, follow=True).content.decode()
+    page = page_text(client.post(f"{url}/evaluate/", body, follow=True))
     assert "Not evaluated: the checkpoint of step 10 was deleted" in page
-    assert "Not exported" in client.post(f"{url}/export/", {"dtype": "float32"}, follow=True).content.decode()
+    assert "Not exported" in page_text(client.post(f"{url}/export/", {"dtype": "float32"}, follow=True))
     assert not Experiment.objects.exclude(pk=checkpoint.experiment_id).exists()
 
 
@@ -172,7 +173,7 @@ def test_a_wrong_wish_names_its_field(
     client: Client, operator, checkpoint: CheckpointRecord, body: dict[str, str], words: str
 ) -> None:
     url = f"/experiments/{checkpoint.experiment_id}/checkpoints/{checkpoint.pk}/evaluate/"
-    page = client.post(url, body, follow=True).content.decode().replace("&#x27;", "'")
+    page = page_text(client.post(url, body, follow=True)).replace("&#x27;", "'")
     assert words in page
 
 
@@ -181,9 +182,9 @@ def test_without_a_gpu_worker_the_page_says_that_it_will_wait(
 ) -> None:
     exports.request_export(checkpoint=checkpoint, user=None)
     url = f"/experiments/{checkpoint.experiment_id}/?tab=checkpoints"
-    assert client.get(url).content.decode().count("o gpu worker is online") == 3
+    assert page_text(client.get(url)).count("o gpu worker is online") == 3
     beat_worker(name="gpu@here", queue="gpu", host="here", pid=1, slots=1, version="1")
-    assert "o gpu worker is online" not in client.get(url).content.decode()
+    assert "o gpu worker is online" not in page_text(client.get(url))
 
 
 def test_what_somebody_waits_for_is_not_pruned(checkpoint: CheckpointRecord) -> None:
@@ -212,7 +213,7 @@ def test_continue_opens_the_form_on_the_checkpoints_weights(
     client: Client, operator, checkpoint: CheckpointRecord
 ) -> None:
     url = f"/experiments/launch/?clone={checkpoint.experiment_id}&checkpoint={checkpoint.pk}"
-    page = client.get(url).content.decode()
+    page = page_text(client.get(url))
     assert f'value="{checkpoint.path}/model"' in page
     assert "Continues from the checkpoint of step 10" in page
     assert "(from step 10)" in page
@@ -260,7 +261,7 @@ def test_an_export_on_another_host_says_where_it_lies(
     CheckpointExport.objects.filter(pk=export.pk).update(path="/elsewhere/x")
     answer = client.get(f"/experiments/{checkpoint.experiment_id}/exports/{export.pk}.tar")
     assert answer.status_code == 409
-    assert "lies on here in /elsewhere/x" in answer.content.decode()
+    assert "lies on here in /elsewhere/x" in page_text(answer)
 
 
 def test_the_same_export_is_not_made_twice_until_it_is_removed(

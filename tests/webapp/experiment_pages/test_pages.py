@@ -19,6 +19,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role, Team
 from webapp.analysis.series.metric_series import MAX_POINTS, thinned
@@ -70,7 +71,7 @@ def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client,
     evaluate(experiment, "before", 27)
     evaluate(experiment, "after", 63)
     make_experiment(name="Theirs")
-    page = client.get("/experiments/").content.decode()
+    page = page_text(client.get("/experiments/"))
     assert "Ours" in page
     assert "+50 points" in page
     assert "20 / 20 steps" in page
@@ -91,7 +92,7 @@ def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client,
 def test_the_url_filters_the_list(client: Client, operator, team: Team, query: dict, names: set):
     make_experiment(team=team, name="experiment-a", preset="first-desk")
     make_experiment(team=team, name="experiment-b", status="failed", note="lr too high")
-    page = client.get("/experiments/", query).content.decode()
+    page = page_text(client.get("/experiments/", query))
     assert {name for name in "ab" if f"experiment-{name}" in page} == names
 
 
@@ -101,7 +102,7 @@ def test_the_list_needs_few_queries(client: Client, operator, team: Team, django
     with django_assert_max_num_queries(MAX_QUERIES):
         page = client.get("/experiments/")
     assert len(page.content) < 80_000
-    assert page.content.decode().count('id="experiment-') == PAGE_SIZE
+    assert page_text(page).count('id="experiment-') == PAGE_SIZE
 
 
 def test_the_queue_is_shown_in_running_order_with_reasons_and_without_foreign_names(
@@ -110,7 +111,7 @@ def test_the_queue_is_shown_in_running_order_with_reasons_and_without_foreign_na
     for name, priority in (("later", 0), ("sooner", 5)):
         make_experiment(team=team, name=name, priority=priority, status="queued")
     make_experiment(name="a secret", status="queued")
-    page = client.get("/queue/").content.decode()
+    page = page_text(client.get("/queue/"))
     assert page.index("sooner") < page.index("later")
     assert "No gpu worker is online" in page
     assert "a secret" not in page
@@ -164,13 +165,13 @@ def test_the_overview_shows_alarms_stages_and_wall_and_fetches_its_groups(
     client: Client, operator, team: Team
 ):
     experiment = full_experiment(team)
-    page = client.get(f"/experiments/{experiment.pk}/").content.decode()
+    page = page_text(client.get(f"/experiments/{experiment.pk}/"))
     for wanted in ("48.2", "Halve it", "5 / 20 steps", "Click 50, 50", "Turn 2/8", "42 %", "1 <small>scored"):
         assert wanted in page, wanted
     assert "2 h 30 min left" in page
     address = f"/experiments/{experiment.pk}/parts/groups/?tab=overview"
     assert address in page
-    assert "all 2 solved it" in client.get(address).content.decode()
+    assert "all 2 solved it" in page_text(client.get(address))
 
 
 @pytest.mark.parametrize("status", ["running", "finished"])
@@ -216,7 +217,7 @@ def test_many_checkpoints_come_in_pages_with_the_best_one_first(client: Client, 
     for number in ("", 2):
         page = client.get(f"/experiments/{experiment.pk}/", {"tab": "checkpoints", "page": number})
         assert len(page.content) <= 100 * 1024
-        text = page.content.decode()
+        text = page_text(page)
         seen += [int(step) for step in re.findall(r'<td class="num"><strong>(\d+)</strong>', text)]
         assert ("Older" in text, "Newer" in text) == (number == "", number == 2)
     assert seen == [3, *(step for step in range(2 * ROWS_PER_PAGE, 0, -1) if step != 3)]
@@ -230,7 +231,7 @@ def test_the_stage_in_which_an_experiment_failed_took_until_then(client: Client,
     Stage.objects.create(
         experiment=experiment, name="grpo", position=0, status="running", started_at=started_at
     )
-    assert "7 min<" in client.get(f"/experiments/{experiment.pk}/").content.decode()
+    assert "7 min <" in page_text(client.get(f"/experiments/{experiment.pk}/"))
 
 
 def test_groups_that_teach_nothing_are_listed_by_themselves(client: Client, operator, team: Team):
@@ -241,7 +242,7 @@ def test_groups_that_teach_nothing_are_listed_by_themselves(client: Client, oper
         group.save()
         make_trajectory(group=group)
     page = client.get(f"/experiments/{experiment.pk}/", {"tab": "groups", "purpose": "no-variance"})
-    assert page.content.decode().count('class="group-card') == 1
+    assert page_text(page).count('class="group-card') == 1
 
 
 def test_groups_are_narrowed_by_step_family_and_how_many_solved_the_task(
@@ -264,7 +265,7 @@ def test_groups_are_narrowed_by_step_family_and_how_many_solved_the_task(
     )
 
     def shown(**query: str) -> set[str]:
-        page = client.get(f"/experiments/{experiment.pk}/", {"tab": "groups", **query}).content.decode()
+        page = page_text(client.get(f"/experiments/{experiment.pk}/", {"tab": "groups", **query}))
         return {name for name, group in made.items() if f'id="group-{group.pk}"' in page}
 
     assert shown() == shown(step="²", solved="few") == {"none", "some", "all"}
@@ -279,15 +280,15 @@ def test_groups_appear_when_a_member_has_begun(client: Client, operator, team: T
     experiment = make_experiment(team=team)
     trajectory = make_trajectory(group=make_group(experiment=experiment), status="queued")
     url = f"/experiments/{experiment.pk}/?tab=groups"
-    assert "No group yet" in client.get(url).content.decode()
+    assert "No group yet" in page_text(client.get(url))
     trajectory.status = "running"
     trajectory.save()
-    assert client.get(url).content.decode().count('class="group-card') == 1
+    assert page_text(client.get(url)).count('class="group-card') == 1
 
 
 def test_a_viewer_sees_no_buttons_that_he_may_not_use(client: Client, team: Team):
     client.force_login(make_user(Role.VIEWER, team=team))
-    page = client.get(f"/experiments/{make_experiment(team=team).pk}/").content.decode()
+    page = page_text(client.get(f"/experiments/{make_experiment(team=team).pk}/"))
     assert "/cancel/" not in page
     assert "clone=" not in page
 
@@ -306,7 +307,7 @@ def test_an_action_changes_the_status_or_says_why_not(
     client: Client, operator, team: Team, action: str, before: str, after: str
 ):
     experiment = make_experiment(team=team, status=before)
-    page = client.post(f"/experiments/{experiment.pk}/{action}/", follow=True).content.decode()
+    page = page_text(client.post(f"/experiments/{experiment.pk}/{action}/", follow=True))
     experiment.refresh_from_db()
     assert experiment.status == after
     assert ("cannot be cancelled" in page) == (before == after)
@@ -325,7 +326,7 @@ def test_metrics_come_from_a_step_on_with_gaps_for_what_is_not_finite(client: Cl
         )
     address = f"/experiments/{experiment.pk}/metrics/"
     answer = client.get(address, {"from_step": "2"})
-    assert not re.search("NaN|Infinity", answer.content.decode()), "no JSON for a browser"
+    assert not re.search("NaN|Infinity", page_text(answer)), "no JSON for a browser"
     series = answer.json()["series"]
     assert series["loss/kl"] == {"x": [2, 3, 4, 5], "y": [0.25] * 4}, "what is finite beside it is kept"
     assert series["loss/total"] == {"x": [2, 3, 4, 5], "y": [1.0, None, None, 1.5]}
@@ -354,7 +355,7 @@ def test_a_success_that_was_not_measured_says_why(
     evaluation = config.evaluation.model_copy(update={"before": asked, "after": asked})
     values = config.model_copy(update={"evaluation": evaluation}).model_dump(mode="json")
     experiment = make_experiment(team=team, status=status, config=values)
-    page = client.get(f"/experiments/{experiment.pk}/").content.decode()
+    page = page_text(client.get(f"/experiments/{experiment.pk}/"))
     assert re.findall(r"Not (?:evaluated yet|reached|asked for)|Measured at the end", page) == said
 
 
@@ -414,7 +415,7 @@ def test_groups_are_filtered_by_a_range_of_steps(client: Client, operator, team:
     experiment = make_experiment(team=team)
     for step in (4, 5, 8, 9):
         make_trajectory(group=make_group(experiment=experiment, step=step))
-    page = client.get(f"/experiments/{experiment.pk}/?tab=groups&purpose=train&step=5-8").content.decode()
+    page = page_text(client.get(f"/experiments/{experiment.pk}/?tab=groups&purpose=train&step=5-8"))
     assert [step for step in (4, 5, 8, 9) if f"Step {step}<" in page] == [5, 8]
 
 
@@ -437,7 +438,7 @@ def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, o
     (folder / "trainer-1.log.1").write_text("INFO before\n")
     before = client.get(url, {"file": "trainer-1.log.1"}).json()
     assert before["lines"][-1][1:] == ["info", "INFO before"]
-    page = client.get(f"/experiments/{experiment.pk}/", {"tab": "log"}).content.decode()
+    page = page_text(client.get(f"/experiments/{experiment.pk}/", {"tab": "log"}))
     assert page.index('value="trainer-1.log"') < page.index('value="trainer-1.log.1"')
 
 
@@ -533,7 +534,7 @@ def test_the_fleet_page_shows_workers_desktops_and_hides_foreign_work(client: Cl
     theirs = Desktop.objects.create(name="desk-theirs", phase="leased", **values)
     ours = make_trajectory(team=team, desktop=mine, status="running")
     foreign = make_trajectory(desktop=theirs, status="running")
-    page = client.get("/fleet/").content.decode()
+    page = page_text(client.get("/fleet/"))
     assert "env@one" in page
     assert ours.task.instruction in page
     assert foreign.task.instruction not in page
@@ -545,5 +546,5 @@ def test_a_control_run_says_so_beside_its_name(client: Client, operator, team: T
     control = make_experiment(team=team, owner=operator)
     control.config["algorithm"]["reward_control"] = "shuffled"
     control.save()
-    assert "Control: shuffled rewards" in client.get(f"/experiments/{control.pk}/").content.decode()
-    assert "Control:" not in client.get(f"/experiments/{plain.pk}/").content.decode()
+    assert "Control: shuffled rewards" in page_text(client.get(f"/experiments/{control.pk}/"))
+    assert "Control:" not in page_text(client.get(f"/experiments/{plain.pk}/"))

@@ -10,6 +10,7 @@ from django.test import Client
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_attempt, make_experiment, make_group, make_team, make_trajectory, make_user
+from testing.page_text import page_text
 from webapp.accounts.models import Role
 from webapp.analysis.series.metric_series import series_of, whole_series
 from webapp.experiment_pages.page_counts import trajectory_counts
@@ -80,16 +81,16 @@ def test_pages_mark_them(client: Client, resumed: Experiment, groups: dict[str, 
     group_of(resumed, 2, 32, status="cancelled")
     client.force_login(make_user(Role.VIEWER, team=resumed.team))
     home = f"/experiments/{resumed.pk}/"
-    overview = client.get(home).content.decode()
+    overview = page_text(client.get(home))
     assert "2 more of a lost attempt" in overview
     assert "2 cancelled" in overview
-    tab = client.get(home, {"tab": "groups"}).content.decode()
+    tab = page_text(client.get(home, {"tab": "groups"}))
     assert tab.count("not trained on") == 1
-    shown = client.get(f"{home}parts/groups/").content.decode()
+    shown = page_text(client.get(f"{home}parts/groups/"))
     assert f'id="group-{groups["again"].pk}"' in shown
     assert f'id="group-{groups["lost"].pk}"' not in shown
-    assert "not trained on: attempt 1" in client.get(f"/groups/{groups['lost'].pk}/").content.decode()
-    assert "not trained on" not in client.get(f"/groups/{groups['again'].pk}/").content.decode()
+    assert "not trained on: attempt 1" in page_text(client.get(f"/groups/{groups['lost'].pk}/"))
+    assert "not trained on" not in page_text(client.get(f"/groups/{groups['again'].pk}/"))
 
 
 def test_the_export_of_what_was_trained_on_leaves_them_out(
@@ -124,7 +125,7 @@ def test_only_updates_that_were_made_count_as_optimiser_steps(client: Client):
     experiment = make_experiment(team=make_team(), status="finished", step=6, policy_version=1)
     make_evaluation(experiment, name="before", policy_version=0)
     client.force_login(make_user(Role.VIEWER, team=experiment.team))
-    page = " ".join(client.get(f"/experiments/{experiment.pk}/").content.decode().split())
+    page = page_text(client.get(f"/experiments/{experiment.pk}/"))
     assert '<span class="stat-value">1 <small>/' in page
     assert "5 of 6 steps left the weights as they were" in page
 
@@ -134,7 +135,7 @@ def test_a_roll_back_and_sft_are_no_updates_of_grpo(client: Client):
     make_evaluation(experiment, name="before", policy_version=3)
     MetricPoint.objects.create(experiment=experiment, name="checkpoint/rolled_back", step=4, value=1.0)
     client.force_login(make_user(Role.VIEWER, team=experiment.team))
-    page = client.get(f"/experiments/{experiment.pk}/").content.decode()
+    page = page_text(client.get(f"/experiments/{experiment.pk}/"))
     assert '<span class="stat-value">6 <small>' in page
     assert "left the weights" not in page
 
@@ -147,7 +148,7 @@ def test_checkpoints_with_equal_weights_say_so(client: Client):
         )
     make_evaluation(experiment, name="after", step=6, policy_version=1)
     client.force_login(make_user(Role.VIEWER, team=experiment.team))
-    page = client.get(f"/experiments/{experiment.pk}/", {"tab": "checkpoints"}).content.decode()
+    page = page_text(client.get(f"/experiments/{experiment.pk}/", {"tab": "checkpoints"}))
     assert "Same weights as step 5" in page
     assert "Same weights as step 6" in page
     assert page.count("Same weights") == 2

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from testing.factories import make_frame, make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_host, make_worker
+from testing.page_text import page_text
 from webapp.accounts.models import Role
 from webapp.fleet.models import BootFailure, Desktop, Operation
 from webapp.fleet.services.operations import drain_worker
@@ -25,7 +26,7 @@ MAX_QUERIES = 11
 def page_of(client: Client, path: str = "/fleet/") -> str:
     response = client.get(path)
     assert response.status_code == 200
-    return response.content.decode()
+    return page_text(response)
 
 
 def test_an_empty_fleet_says_what_would_fill_it(client: Client, viewer):
@@ -86,7 +87,7 @@ def test_a_thousand_desktops_come_in_pages_of_the_same_queries_and_size(
                 response = client.get(f"/fleet/?view={view}")
             sizes.append(len(response.content))
     assert max(sizes) <= 200 * 1024
-    page = response.content.decode()
+    page = page_text(response)
     assert "Page 1, 1,000 desktops" in page
     assert page.count("data-desktop=") == 48
     last = page_of(client, "/fleet/?page=21")

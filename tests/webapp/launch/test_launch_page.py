@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from testing.factories import make_experiment, make_team
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig, parse_config, to_yaml
 from training.planning.presets import load_presets
 from webapp.experiments.knob_values import baseline_of
@@ -33,7 +34,7 @@ def test_every_preset_fills_the_form(client: Client, operator):
     for preset in load_presets():
         page = client.get(URL, {"preset": preset.name})
         assert page.status_code == 200
-        assert f'value="{preset.config.algorithm.num_steps}"' in page.content.decode()
+        assert f'value="{preset.config.algorithm.num_steps}"' in page_text(page)
 
 
 def test_a_valid_form_is_queued_with_the_whole_resolved_config(client: Client, operator):
@@ -49,7 +50,7 @@ def test_a_refused_form_comes_back_with_what_was_typed(client: Client, operator)
     answer = client.post(
         URL, fields(**{"algorithm.group_size": "1<", "priority": "high", "experiment_name": ""})
     )
-    page = answer.content.decode()
+    page = page_text(answer)
     assert answer.status_code == 422
     assert 'value="1&lt;"' in page
     assert 'value="high"' in page
@@ -67,7 +68,7 @@ def test_a_clone_starts_from_the_other_config_and_shows_what_it_changed(client: 
     config = parse_config({"algorithm": {"clip_high": 0.4}}).model_dump(mode="json")
     team = operator.memberships.get().team
     origin = make_experiment(team=team, config=config, preset="first-desk")
-    page = client.get(URL, {"clone": origin.pk}).content.decode()
+    page = page_text(client.get(URL, {"clone": origin.pk}))
     assert f'Clone of <a href="/experiments/{origin.pk}/"' in page
     assert 'name="algorithm.clip_high" value="0.4"' in page
     assert "data-changed-only checked" in page
@@ -83,7 +84,7 @@ def test_another_teams_experiment_cannot_be_cloned(client: Client, operator):
 def test_preflight_names_the_errors_for_the_fields(client: Client, operator):
     page = client.post("/experiments/launch/preflight/", fields(**{"algorithm.clip_low": "x"}))
     assert page.status_code == 200
-    start = page.content.decode().partition('id="preflight-errors" type="application/json">')[2]
+    start = page_text(page).partition('id="preflight-errors" type="application/json">')[2]
     assert json.loads(start.partition("<")[0]) == {"algorithm.clip_low": "must be a number"}
 
 

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from testing.factories import make_replay_entry, make_team, make_trajectory, make_user
+from testing.page_text import page_text
 from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue
 from webapp.replay.curation.rules import Rules, admit
@@ -96,7 +97,7 @@ def test_label_all_holds_them_back_or_trims_them(team, user):
 def test_pages_offer_to_trim(team, user, client: Client):
     entry = babbled(team, 2, 3)
     make_replay_entry(team=team)
-    page = client.get("/replay/").content.decode()
+    page = page_text(client.get("/replay/"))
     assert ">flawed</span>" in page
     assert "1 of them has unparsable or refused turns" in page
     (shown,) = client.get(f"/replay/entries/?ids={entry.pk}").json()["entries"]
@@ -105,7 +106,7 @@ def test_pages_offer_to_trim(team, user, client: Client):
     refused = client.post(address, json.dumps({"verdict": "accepted"}), content_type="application/json")
     assert refused.status_code == 409
     assert "up to turn 2" in refused.json()["error"]["message"]
-    assert "end the entry at turn 2" in " ".join(client.get(f"/replay/{entry.pk}/").content.decode().split())
+    assert "end the entry at turn 2" in page_text(client.get(f"/replay/{entry.pk}/"))
     client.post(address, {"verdict": "accepted", "trim": "1"})
     entry.refresh_from_db()
     assert (entry.verdict, entry.edit) == ("accepted", {"last": 1})
@@ -115,7 +116,7 @@ def test_the_bulk_form_names_how_many_are_held_back(team, user, client: Client):
     babbled(team, 3)
     make_replay_entry(team=team)
     answer = client.post("/replay/bulk/", {"verdict": "accepted", "expected": "2"}, follow=True)
-    assert "1 was held back: unparsable or refused turns" in answer.content.decode()
+    assert "1 was held back: unparsable or refused turns" in page_text(answer)
 
 
 def test_the_api_refuses_and_trims(team, user, client: Client):

@@ -14,6 +14,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint, Sweep
@@ -112,11 +113,11 @@ def test_the_page_says_what_goes_and_deletes_only_what_may_go(client: Client):
     done, running = ended(team=team), make_experiment(team=team)
     make_replay_entry(trajectory=make_trajectory(experiment=done), verdict="accepted")
     query = {"id": [done.pk, running.pk]}
-    page = client.get("/experiments/delete/", query).content.decode()
+    page = page_text(client.get("/experiments/delete/", query))
     assert "1 replay entry with a verdict" in page
     assert "it is running; cancel it first" in page
-    assert "Delete 1 experiment<" in page
-    page = client.post("/experiments/delete/", query, follow=True).content.decode()
+    assert "Delete 1 experiment <" in page
+    page = page_text(client.post("/experiments/delete/", query, follow=True))
     assert "1 experiment deleted." in page
     assert list(Experiment.objects.values_list("pk", flat=True)) == [running.pk]
 

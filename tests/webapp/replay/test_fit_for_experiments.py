@@ -10,6 +10,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
 from training.contracts.context_fingerprint import PART_WORDS, write_fingerprint
 from training.contracts.trainer_reports import ReplaySkip, SkipReason
@@ -112,7 +113,7 @@ def test_entry_page_and_inbox_tell_it(team, django_assert_max_num_queries):
     same = experiment_on(team, task, sampled=line(), name="same model", cloned_from=recording)
     experiment_on(team, task, sampled=line(tokenizer="y"), name="other model")
     assert [fit.experiment.name for fit in fits_of(entry)] == ["other model", "same model"]
-    page = client.get(f"/replay/{entry.pk}/").content.decode()
+    page = page_text(client.get(f"/replay/{entry.pk}/"))
     for words in (
         "Reused as sampled",
         "Rendered again, likelihood: another tokenizer",

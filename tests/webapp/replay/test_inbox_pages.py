@@ -12,6 +12,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from testing.page_text import page_text
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord
 
 pytestmark = pytest.mark.django_db
@@ -139,10 +140,10 @@ def test_an_entrys_page_tells_who_labelled_it_and_where_it_was_used(web, team):
         advantage=1.25,
         importance_ratio=0.875,
     )
-    page = web.get(f"/replay/{entry.pk}/").content.decode()
+    page = page_text(web.get(f"/replay/{entry.pk}/"))
     for part in ("anna", "neat", "with replay", ">12<", "4 versions", "Importance ratio 0.875", "+1.25"):
         assert part in page
-    viewer = web.get(f"/trajectories/{entry.trajectory_id}/?group={group.pk}").content.decode()
+    viewer = page_text(web.get(f"/trajectories/{entry.trajectory_id}/?group={group.pk}"))
     for part in ("used in step 12", "policy 4 versions old", "by anna", f"Group {group.pk}"):
         assert part in viewer
 
@@ -156,7 +157,7 @@ def test_checks_name_the_older_entry_that_it_is_near_identical_to(web, team):
     assert {"tone": "warning", "text": text, "cluster": older.pk} in entries[0]["checks"]
     assert [check["text"] for check in entries[1]["checks"]] == ["No older entry is near-identical"]
     assert entries[2]["checks"] == [], "it was not compared yet"
-    assert f'<a href="/replay/list/?cluster={older.pk}">' in web.get(f"/replay/{newer.pk}/").content.decode()
+    assert f'<a href="/replay/list/?cluster={older.pk}">' in page_text(web.get(f"/replay/{newer.pk}/"))
 
 
 def test_the_file_of_the_export_holds_accepted_and_gold_entries(web, team):

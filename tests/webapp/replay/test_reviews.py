@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_replay_entry, make_user
+from testing.page_text import page_text
 from webapp.lib.request_values import BadValue
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel
@@ -74,7 +75,7 @@ def test_no_page_shows_a_label_before_all_are_in(team, people):
     item = review.items.get()
     say(item, people[0], "rejected", note="it only got lucky")
     for path in (f"/replay/reviews/{review.pk}/", f"/replay/reviews/{review.pk}/label/"):
-        text = page(people[1], path).content.decode()
+        text = page_text(page(people[1], path))
         assert "it only got lucky" not in text
         assert "badge-tone-bad" not in text
     assert page(people[1], f"/replay/reviews/{review.pk}/").context["agreement"].pairs == []
@@ -82,7 +83,7 @@ def test_no_page_shows_a_label_before_all_are_in(team, people):
         decide_item(item=item, user=people[0], verdict="gold")
 
     say(item, people[1], "accepted")
-    text = page(people[1], f"/replay/reviews/{review.pk}/").content.decode()
+    text = page_text(page(people[1], f"/replay/reviews/{review.pk}/"))
     assert "it only got lucky" in text
 
 
@@ -139,7 +140,7 @@ def test_checks_look_like_any_entry_and_keep_their_verdict(team, people):
     assert ReplayEntry.objects.get(pk=rejected.pk).verdict == "rejected"
     assert [item.entry_id for item in disagreements(review)] == [inbox.pk]
     for name in ("gold", "rejected"):
-        text = page(people[0], f"/replay/reviews/{review.pk}/").content.decode()
+        text = page_text(page(people[0], f"/replay/reviews/{review.pk}/"))
         assert f"expected {name}" not in text
 
 
@@ -209,7 +210,7 @@ def test_guidelines_stand_beside_the_entry_in_their_newest_version(team, people)
     for text in ("first words", "A detour is no <b>gold</b>."):
         save_guide(team=team, user=people[0], task_set=task_set.name, text=text)
     review = begin(team, people[:2])
-    text = page(people[0], f"/replay/reviews/{review.pk}/label/").content.decode()
+    text = page_text(page(people[0], f"/replay/reviews/{review.pk}/label/"))
     assert "A detour is no &lt;b&gt;gold" in text
     assert re.search(r"Version\s+2", text)
     save_guide(team=team, user=people[0], task_set=task_set.name, text="")
@@ -231,7 +232,7 @@ def test_a_label_can_be_taken_back_until_the_round_is_settled(team, people):
     client = Client()
     client.force_login(people[1])
     at = f"/replay/reviews/{review.pk}/"
-    assert "Take back the last one: gold" in client.get(f"{at}label/").content.decode()
+    assert "Take back the last one: gold" in page_text(client.get(f"{at}label/"))
     answer = client.post(f"{at}undo/", {"label": last_label(review, people[1]).pk})
     assert answer.url == f"{at}label/"
     first.refresh_from_db()
@@ -257,12 +258,12 @@ def test_who_settles_ones_own_conflict_is_named(team, people):
         say(item, people[0], "gold")
         say(item, people[1], "rejected")
     at = f"/replay/reviews/{review.pk}/"
-    assert page(people[0], at).content.decode().count("data-party") == 2
-    assert "data-party" not in page(people[2], at).content.decode()
+    assert page_text(page(people[0], at)).count("data-party") == 2
+    assert "data-party" not in page_text(page(people[2], at))
     party, neutral = review.items.order_by("id")
     decide_item(item=party, user=people[0], verdict="gold")
     decide_item(item=neutral, user=people[2], verdict="gold")
-    rows = re.findall(r"<tr data-settled.*?</tr>", page(people[2], at).content.decode(), re.S)
+    rows = re.findall(r"<tr data-settled.*?</tr>", page_text(page(people[2], at)), re.S)
     assert ["labelled it, too" in row for row in rows] == [False, True]
 
 
@@ -280,7 +281,7 @@ def test_the_form_of_a_round_keeps_what_was_typed_and_names_the_field(team, peop
     }
     answer = client.post("/replay/reviews/start/", typed)
     assert answer.status_code == 400
-    shown = answer.content.decode()
+    shown = page_text(answer)
     problem = (
         "<b>People for each entry</b>: from 2 to the number of people who label, and 2 people are chosen"
     )
@@ -289,7 +290,7 @@ def test_the_form_of_a_round_keeps_what_was_typed_and_names_the_field(team, peop
         assert part in shown
     assert len(re.findall(r'name="people" value="(anna|bert)" checked', shown)) == 2
     assert '<option value="accepted" selected>' in shown
-    unchosen = client.post("/replay/reviews/start/", typed | {"people": []}).content.decode()
+    unchosen = page_text(client.post("/replay/reviews/start/", typed | {"people": []}))
     assert "<b>People for each entry</b>" in unchosen
     assert "and 0 people are chosen" in unchosen
 
@@ -303,8 +304,8 @@ def test_bulk_labels_leave_out_what_a_review_holds_to_settle(team, people):
     client = Client()
     client.force_login(people[2])
     answer = client.post("/replay/bulk/?verdict=inbox", {"verdict": "accepted", "expected": "2"}, follow=True)
-    assert "1 entry marked accepted" in answer.content.decode()
-    assert "Left out: 1 entry that a review holds to settle" in answer.content.decode()
+    assert "1 entry marked accepted" in page_text(answer)
+    assert "Left out: 1 entry that a review holds to settle" in page_text(answer)
     held.refresh_from_db()
     free.refresh_from_db()
     assert (held.verdict, free.verdict) == ("inbox", "accepted")

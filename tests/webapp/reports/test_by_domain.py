@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_group, make_task, make_trajectory, make_user
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.experiments.models import Evaluation, Experiment
@@ -72,7 +73,7 @@ def cells(page: str, name: str) -> list[str]:
 def test_the_page_has_every_domain_with_steps_and_temperature(client: Client, evaluation: Evaluation):
     client.force_login(make_user("viewer", team=evaluation.experiment.team))
     address = f"{reverse('success-by-domain')}?id={evaluation.experiment_id}"
-    page = client.get(address).content.decode()
+    page = page_text(client.get(address))
     assert "50 steps, sampled at 0.7, 2 samples a task" in page
     # tasks, solved and ended, pass@1, pass@2, by 15 steps, mean score
     assert cells(page, CALC) == ["2", "25 %", "25 %", "50 %", "25 %", "25 %"]
@@ -89,7 +90,7 @@ def test_what_was_published_stands_under_osworlds_tasks_only(client: Client, exp
         "note-1": played(experiment, "note-1", "note", (1.0, 5), max_turns=6),
     }
     make_evaluation(experiment, name="after", tasks=tasks, temperature=0.7)
-    page = client.get(f"{reverse('success-by-domain')}?id={experiment.pk}").content.decode()
+    page = page_text(client.get(f"{reverse('success-by-domain')}?id={experiment.pk}"))
     assert "3 to 6 steps, sampled at 0.7" in page, "the limit that applied"
     assert "by 15 steps, at least" not in page
     assert "OpenCUA" not in page

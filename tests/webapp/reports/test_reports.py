@@ -16,6 +16,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import MetricPoint
@@ -64,7 +65,7 @@ def write(client: Client, experiment, trajectory=None, path: str = "/reports/new
 def test_a_version_shows_what_was_true_and_a_new_one_changes_no_older_one(client, operator, team):
     experiment = measured_experiment(team, name="First name")
     trajectory = make_trajectory(team=team, turns=2)
-    first = write(client, experiment, trajectory).content.decode()
+    first = page_text(write(client, experiment, trajectory))
     for text in ("First name", "<strong>works</strong>", "fixed", trajectory.task.instruction, "Turn 2"):
         assert text in first, text
     report = Report.objects.get()
@@ -73,10 +74,10 @@ def test_a_version_shows_what_was_true_and_a_new_one_changes_no_older_one(client
     experiment.name = "Second name"
     experiment.save()
     MetricPoint.objects.filter(experiment=experiment).delete()
-    assert "Second name" not in client.get(url).content.decode()
-    second = write(client, experiment, path=f"{url}new/", title="Newer").content.decode()
+    assert "Second name" not in page_text(client.get(url))
+    second = page_text(write(client, experiment, path=f"{url}new/", title="Newer"))
     assert "Second name" in second
-    again = client.get(f"{url}v/1/").content.decode()
+    again = page_text(client.get(f"{url}v/1/"))
     assert "First name" in again
     assert "Second name" not in again
     old = report.versions.get(number=1)
@@ -114,15 +115,15 @@ def test_what_cannot_be_frozen_is_refused_by_its_field_and_the_text_is_kept(
 ):
     answer = write(client, measured_experiment(team), **{"text": "my words", **more})
     assert answer.status_code == 422
-    assert problem in answer.content.decode()
+    assert problem in page_text(answer)
     if "text" not in more:
-        assert "my words" in answer.content.decode()
+        assert "my words" in page_text(answer)
     assert not Report.objects.exists()
 
 
 def test_another_teams_trajectory_is_not_frozen(client, operator, team):
     theirs = make_trajectory()
-    assert "no trajectory" in write(client, measured_experiment(team), theirs).content.decode()
+    assert "no trajectory" in page_text(write(client, measured_experiment(team), theirs))
 
 
 def test_every_chart_and_table_is_exported_as_csv_and_latex(client, operator, team):
@@ -139,7 +140,7 @@ def test_every_chart_and_table_is_exported_as_csv_and_latex(client, operator, te
     for block in blocks:
         for kind, mark in (("csv", ","), ("tex", "\\")):
             answer = client.get(f"/reports/{version.report_id}/v/1/{block['key']}.{kind}")
-            assert mark in answer.content.decode(), (block["title"], kind)
+            assert mark in page_text(answer), (block["title"], kind)
             assert answer["Content-Disposition"].endswith(f'.{kind}"')
     rows = list(csv.reader(StringIO(as_csv(blocks[0]))))
     assert rows[:2] == [["series", "step", "value"], [f"#{pair[0].pk} success", "1", "0.25"]]
@@ -191,10 +192,10 @@ def test_a_report_is_offered_every_experiment_with_the_chosen_ones_ticked(
 ):
     rows = [make_experiment(team=team, name=f"run {number}") for number in range(3)]
     make_experiment(name="another team's")
-    page = client.get("/reports/new/", {"id": rows[1].pk}).content.decode()
+    page = page_text(client.get("/reports/new/", {"id": rows[1].pk}))
     assert [f'name="id" value="{row.pk}"' in page for row in rows] == [True] * 3
     assert page.count('name="id"') == 3
     assert f'name="id" value="{rows[1].pk}" checked' in page
     assert f'name="id" value="{rows[0].pk}" checked' not in page
-    detail = client.get(f"/experiments/{rows[0].pk}/").content.decode()
+    detail = page_text(client.get(f"/experiments/{rows[0].pk}/"))
     assert f'href="/reports/new/?id={rows[0].pk}"' in detail

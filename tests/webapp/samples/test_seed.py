@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from testing.factories import make_experiment, make_team, make_user
+from testing.page_text import page_text
 from training.contracts.types import Source
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.log_files import log_files, log_folder
@@ -90,7 +91,7 @@ def test_nothing_of_it_ever_runs_or_trains(team):
 
 def test_every_cell_of_its_matrix_opens_two_trajectories_side_by_side(web, team):
     sample = seed(team=team).finished
-    page = web.get(f"/experiments/tasks/?id={sample.pk}").content.decode()
+    page = page_text(web.get(f"/experiments/tasks/?id={sample.pk}"))
     cells = re.findall(r'<td class="m\d">(?:<a href="(c/[\d/]+)">)?', page)
     assert len(cells) == 12  # six tasks, before and after
     opened = [web.get(f"/experiments/tasks/{cell}") for cell in cells if cell]
@@ -103,15 +104,15 @@ def test_every_cell_of_its_matrix_opens_two_trajectories_side_by_side(web, team)
 
 def test_one_click_makes_them_and_one_deletes_them_with_all_that_they_brought(web, team):
     own = make_experiment(team=team, status="finished")
-    assert "Look at a recorded sample" not in web.get("/experiments/").content.decode()
+    assert "Look at a recorded sample" not in page_text(web.get("/experiments/"))
     response = web.post("/samples/")
     sample = Experiment.objects.get(is_sample=True, status="finished")
     assert response["Location"] == f"/experiments/{sample.pk}/"
-    page = web.get(response["Location"]).content.decode()
+    page = page_text(web.get(response["Location"]))
     assert "Delete the samples" in page
-    assert "Sample</span>" in page
+    assert "Sample </span>" in page
     failed = Experiment.objects.get(is_sample=True, status="failed")
-    assert "resume-experiment" not in web.get(f"/experiments/{failed.pk}/").content.decode()
+    assert "resume-experiment" not in page_text(web.get(f"/experiments/{failed.pk}/"))
     ReplayEntry.objects.filter(team=team).update(verdict="gold")
     web.post("/samples/delete/")
     assert list(Experiment.objects.filter(team=team)) == [own]
@@ -122,10 +123,10 @@ def test_one_click_makes_them_and_one_deletes_them_with_all_that_they_brought(we
 
 def test_empty_pages_offer_them_to_operators(web, team):
     for path in ("/experiments/", "/trajectories/", "/replay/"):
-        assert "Look at a recorded sample" in web.get(path).content.decode(), path
+        assert "Look at a recorded sample" in page_text(web.get(path)), path
     viewer = Client()
     viewer.force_login(make_user("viewer", team=team))
-    assert "Look at a recorded sample" not in viewer.get("/experiments/").content.decode()
+    assert "Look at a recorded sample" not in page_text(viewer.get("/experiments/"))
 
 
 @pytest.mark.django_db(transaction=True)

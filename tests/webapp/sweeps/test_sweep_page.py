@@ -61,7 +61,7 @@ def notice(client: Client, sweep: Sweep) -> str:
     """What stands above the table, as plain text."""
     advance_sweeps()
     page = client.get(f"/sweeps/{sweep.pk}/rows/").content.decode()
-    found = re.search(r"data-(no-)?best>(.*?)</div></div>", page, re.S)
+    found = re.search(r"data-(no-)?best>(.*?)</div>\s*</div>", page, re.S)
     return " ".join(re.sub(r"<[^>]*>", " ", found.group(2)).split()) if found else ""
 
 

@@ -12,6 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from testing.factories import make_task, make_team, make_user
+from testing.page_text import page_text
 from training.contracts.config import ConfigError, ExperimentConfig, TaskConfig, parse_config
 from webapp.accounts.models import AuditEntry, Role
 from webapp.experiments.models import TaskRecord, TaskSet
@@ -67,9 +68,9 @@ def test_an_edit_is_another_version_and_experiments_keep_to_theirs(client, team,
     assert [each.settings.tasks.revision for each in (before, after)] == [1, 2]
     assert names(before.settings.tasks, team) == {"note/one": "Write note/one."}
     assert names(after.settings.tasks, team) == {"note/one": "Write two."}
-    page = client.get(answer.url).content.decode()
+    page = page_text(client.get(answer.url))
     assert "2 of 2, since revision 2" in page
-    assert "+   &quot;instruction&quot;: &quot;Write two.&quot;" in page
+    assert "+ &quot;instruction&quot;: &quot;Write two.&quot;" in page
     assert AuditEntry.objects.filter(action="saved", kind="task set", object_id="mine").count() == 2
 
 
@@ -79,8 +80,8 @@ def test_a_version_that_was_saved_meanwhile_is_not_overwritten(client, operator)
     save(client, osworld(instruction="Hers."), base=first)
     answer = save(client, osworld(instruction="His."), base=first)
     assert answer.status_code == 422
-    assert "note/one has version 2 in mine by now" in answer.content.decode()
-    assert "His." in answer.content.decode()
+    assert "note/one has version 2 in mine by now" in page_text(answer)
+    assert "His." in page_text(answer)
     assert current().instruction == "Hers."
 
 
@@ -88,7 +89,7 @@ def test_an_older_version_is_edited_into_the_next_one(client, operator):
     save(client, osworld())
     first = current()
     save(client, osworld(instruction="Other."), base=first)
-    page = client.get("/task-editor/", {"task": first.pk}).content.decode()
+    page = page_text(client.get("/task-editor/", {"task": first.pk}))
     assert f'name="task" value="{current().pk}"' in page
     assert "Write note/one." in page
     save(client, osworld(), base=current())
@@ -111,9 +112,9 @@ def test_another_team_sees_nothing_of_it(client, team, operator):
     stranger.force_login(make_user(Role.OPERATOR, team=make_team()))
     for path in (f"/tasks/mine/{row.pk}/", "/tasks/mine/", f"/task-editor/?task={row.pk}"):
         assert stranger.get(path).status_code == 404
-    assert "mine" not in stranger.get("/tasks/").content.decode()
+    assert "mine" not in page_text(stranger.get("/tasks/"))
     for path in ("/trajectories/", "/demonstrate/", "/replay/", "/experiments/launch/"):
-        assert "our-own-family" not in stranger.get(path).content.decode()
+        assert "our-own-family" not in page_text(stranger.get(path))
     assert stranger.post("/demonstrate/", {"task": row.pk}).status_code == 404
     assert save(stranger, osworld()).status_code == 422  # the name is taken
     with pytest.raises(ConfigError, match="mine is not among the task sets of"):
@@ -138,7 +139,7 @@ def test_what_cannot_be_saved_is_named_and_stays_typed(client, operator, values,
     save(client, osworld("note/two"))
     answer = save(client, osworld(**values) if "id" not in values else {**osworld(), **values})
     assert answer.status_code == 422
-    assert problem in answer.content.decode()
+    assert problem in page_text(answer)
     assert [row.task_id for row in TaskRecord.objects.all()] == ["note/two"]
 
 
@@ -146,7 +147,7 @@ def test_the_check_names_unsupported_verbs_and_the_difference(client, operator):
     save(client, osworld())
     values = osworld(config=[{"type": "download", "parameters": {"files": []}}])
     fields = {"text": json.dumps(values, indent=1), "set": "mine", "task": current().pk}
-    page = client.post("/task-editor/check/", fields).content.decode()
+    page = page_text(client.post("/task-editor/check/", fields))
     assert "setup verb download is not supported" in page
     assert 'data-line="' in page
     assert "Against version 1" in page
@@ -189,7 +190,7 @@ ROWS = [{"task_config": json.dumps(osworld(name)), "task_id": name} for name in 
     ],
 )
 def test_each_kind_of_file_comes_in(client, operator, name, content):
-    page = bring(client, name, content).content.decode()
+    page = page_text(bring(client, name, content))
     assert "1 added, 0 as another version" in page
     row = current("a")
     assert (row.instruction, row.author, row.status) == ("Write a.", operator, "supported")
@@ -199,7 +200,7 @@ def test_uploading_again_makes_versions_of_what_changed_and_names_unsupported_ve
     bring(client, "train.parquet", parquet(ROWS))
     verb = [{"type": "download", "parameters": {"files": []}}]
     changed = zipped({f"{n}.json": json.dumps(osworld(n, config=verb if n == "a" else [])) for n in "ab"})
-    page = bring(client, "tasks.zip", changed).content.decode()
+    page = page_text(bring(client, "tasks.zip", changed))
     assert "0 added, 1 as another version, 1 unchanged, 1 unsupported" in page
     assert "config[0]: setup verb download is not supported" in page
     assert (current("a").version, current("b").version) == (2, 1)
@@ -225,9 +226,9 @@ def test_one_bad_task_keeps_the_whole_file_out_unless_it_is_left_out(client, ope
     files = zipped({"a.json": GOOD, "b.json": bad})
     answer = bring(client, "tasks.zip", files)
     assert answer.status_code == 422
-    assert reason in answer.content.decode()
+    assert reason in page_text(answer)
     assert not TaskSet.objects.exists()
-    page = bring(client, "tasks.zip", files, leave_out="on").content.decode()
+    page = page_text(bring(client, "tasks.zip", files, leave_out="on"))
     assert "1 added" in page
     assert reason in page
     assert [row.task_id for row in TaskRecord.objects.all()] == ["a"]
@@ -262,7 +263,7 @@ def link() -> bytes:
 def test_a_hostile_file_is_refused_whole(client, operator, name, content, reason):
     answer = bring(client, name, content)
     assert answer.status_code == 422
-    assert reason in answer.content.decode()
+    assert reason in page_text(answer)
     assert not TaskSet.objects.exists()
 
 
@@ -270,13 +271,11 @@ def test_what_an_archive_unpacks_to_is_bounded_by_what_is_read(client, operator,
     monkeypatch.setattr(upload, "MAX_UNPACKED", 2 * upload.MIB)
     bomb = zipped({"a.json": GOOD, "b.json": " " * (3 * upload.MIB)})
     assert len(bomb) < 10_000
-    assert "when it is unpacked" in bring(client, "a.zip", bomb).content.decode()
+    assert "when it is unpacked" in page_text(bring(client, "a.zip", bomb))
     table = parquet([{"task_config": " " * upload.MIB}] * 3)
-    assert "holds more than 2 MiB" in bring(client, "a.parquet", table).content.decode()
+    assert "holds more than 2 MiB" in page_text(bring(client, "a.parquet", table))
     monkeypatch.setattr(upload, "MAX_FILES", 1)
-    assert (
-        "more than 1 files" in bring(client, "a.zip", zipped({"a.json": "", "b.json": ""})).content.decode()
-    )
+    assert "more than 1 files" in page_text(bring(client, "a.zip", zipped({"a.json": "", "b.json": ""})))
     assert not TaskSet.objects.exists()
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from testing.factories import make_experiment, make_group, make_task, make_trajectory
+from testing.page_text import page_text
 from training.contracts.config import parse_config
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
@@ -51,9 +52,9 @@ def test_rounds_are_queued_from_the_page_and_a_flaky_evaluator_is_named(client, 
     assert (task.oracle_score, task.idle_score) == (0.0, 0.0)
     found = verification_of(task, team.pk)
     assert (found.flakes.num_right, found.flakes.num, found.num_running) == (1, 2, 0)
-    listed = client.get(f"/tasks/{task.task_set.name}/").content.decode()
+    listed = page_text(client.get(f"/tasks/{task.task_set.name}/"))
     assert "the oracle scored 1 in 1 of 2 runs" in listed
-    page = client.get(url).content.decode()
+    page = page_text(client.get(url))
     assert "Flaky evaluator" in page
     assert "1 of 2 runs scored 1" in page
     assert "<dd>fox</dd>" in page
@@ -71,7 +72,7 @@ def test_a_task_that_cannot_run_or_waits_already_queues_nothing(client, team, ta
     other = make_task()
     TaskRecord.objects.filter(pk=other.pk).update(status="unsupported", reason="no such verb")
     page = client.post(f"/tasks/{other.task_set.name}/{other.pk}/verification/", follow=True)
-    assert "no such verb" in page.content.decode()
+    assert "no such verb" in page_text(page)
     assert not Trajectory.objects.filter(task=other).exists()
 
 
@@ -92,10 +93,10 @@ def test_a_task_that_better_policies_solve_discriminates(team, task, own, expect
 
 
 def test_the_launch_form_begins_with_the_set_and_family(client, team, task):
-    page = client.get(f"/tasks/{task.task_set.name}/", {"family": task.family}).content.decode()
+    page = page_text(client.get(f"/tasks/{task.task_set.name}/", {"family": task.family}))
     query = f"tasks.task_set={task.task_set.name}&amp;tasks.revision=0&amp;tasks.families={task.family}"
     assert query in page
-    form = client.get(f"/experiments/launch/?{query.replace('&amp;', '&')}").content.decode()
+    form = page_text(client.get(f"/experiments/launch/?{query.replace('&amp;', '&')}"))
     assert f'value="{task.task_set.name}"' in form
     assert f'value="{task.family}"' in form
 

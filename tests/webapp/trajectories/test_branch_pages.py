@@ -3,6 +3,7 @@
 import pytest
 
 from testing.factories import make_trajectory, make_user
+from testing.page_text import page_text
 from tests.webapp.trajectories.test_branching import (  # noqa: F401 (fixtures)
     branch,
     keep,
@@ -32,7 +33,7 @@ def test_branching_answers_where_the_tree_is(operator, parent):  # noqa: F811
     group = Group.objects.get(pk=answer.json()["group"])
     assert (group.parent, group.trajectories.count()) == (parent, 3)
     page = operator.get(answer.json()["tree"].partition("#")[0])
-    text = page.content.decode()
+    text = page_text(page)
     assert f'id="group-{group.pk}"' in text
     for member in group.trajectories.all():
         assert f'href="/trajectories/{member.pk}/#turn=3"' in text
@@ -74,30 +75,30 @@ def test_a_strangers_trajectory_does_not_exist_and_viewers_may_only_look(client,
     assert post(client, parent, turn="2", size="1").status_code == 403
     assert client.post(f"/trajectories/{parent.pk}/snapshots/", {"on": "1"}).status_code == 403
     assert client.get(f"/trajectories/{parent.pk}/tree/").status_code == 200
-    text = client.get(f"/trajectories/{parent.pk}/").content.decode()
+    text = page_text(client.get(f"/trajectories/{parent.pk}/"))
     assert "data-branches-do" not in text
 
 
 def test_the_viewer_says_what_is_kept_and_offers_to_branch(operator, parent):  # noqa: F811
-    text = operator.get(f"/trajectories/{parent.pk}/branches/").content.decode()
+    text = page_text(operator.get(f"/trajectories/{parent.pk}/branches/"))
     assert 'data-kept="1 2 "' in text
     assert "91 MB on machine-a" in text
     assert 'data-branches-do="open"' in text
     assert "Keep snapshots" not in text  # it has ended
     child = branch(parent, 2, 4)
-    text = operator.get(f"/trajectories/{child.pk}/").content.decode()
+    text = page_text(operator.get(f"/trajectories/{child.pk}/"))
     assert f"trajectory {parent.pk}</a> from turn 3 on" in text
     assert "1 branch" in text
-    group = operator.get(f"/groups/{child.group_id}/").content.decode()
+    group = page_text(operator.get(f"/groups/{child.group_id}/"))
     assert f"turn 3 of trajectory {parent.pk}</a>" in group
 
 
 def test_the_switch_is_on_running_machines_and_tells_why_not_elsewhere(operator, parent):  # noqa: F811
     running = make_trajectory(experiment=parent.experiment, status="running", reward=None)
     url = f"/trajectories/{running.pk}/snapshots/"
-    assert 'aria-checked="false"' in operator.get(f"/trajectories/{running.pk}/branches/").content.decode()
+    assert 'aria-checked="false"' in page_text(operator.get(f"/trajectories/{running.pk}/branches/"))
     assert operator.post(url, {"on": "1"}).json() == {}
-    assert 'aria-checked="true"' in operator.get(f"/trajectories/{running.pk}/branches/").content.decode()
+    assert 'aria-checked="true"' in page_text(operator.get(f"/trajectories/{running.pk}/branches/"))
     refused = operator.post(f"/trajectories/{parent.pk}/snapshots/", {"on": "1"})
     assert refused.status_code == 409
     assert "has ended" in refused.json()["error"]
@@ -106,13 +107,13 @@ def test_the_switch_is_on_running_machines_and_tells_why_not_elsewhere(operator,
 def test_desktops_that_cannot_be_saved_show_nothing_of_it(client):
     plain = make_trajectory()
     client.force_login(make_user("admin", team=plain.team))
-    text = client.get(f"/trajectories/{plain.pk}/").content.decode()
+    text = page_text(client.get(f"/trajectories/{plain.pk}/"))
     assert "data-branches" not in text
 
 
 def test_the_rows_show_status_reward_and_own_turns(operator, parent):  # noqa: F811
     keep(branch(parent, 2, 4), 3)
-    text = operator.get(f"/trajectories/{parent.pk}/tree/rows/").content.decode()
+    text = page_text(operator.get(f"/trajectories/{parent.pk}/tree/rows/"))
     assert text.count("data-node=") == 2
     assert text.count("tree-cell ") == 5 + 2
     assert text.count("has-snapshot") == 2 + 1

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
+from testing.page_text import page_text
 from webapp.accounts.models import Role
 from webapp.trajectories.templatetags.outcomes import turn_share
 
@@ -35,9 +36,10 @@ def test_pills_follow_the_score(
 ):
     trajectory = make_trajectory(team=team, status=status, reward=score)
     for address in ("/trajectories/", f"/trajectories/{trajectory.pk}/", f"/groups/{trajectory.group_id}/"):
-        page = client.get(address).content.decode()
+        page = page_text(client.get(address))
         found = re.search(
-            rf'<span class="pill tone-(\w+)" data-status="{status}"[^>]*>.*?</span>([^<]*)</span>', page
+            rf'<span class="pill tone-(\w+)" data-status="{status}"[^>]*>.*?</span>\s*([^<]*?)\s*</span>',
+            page,
         )
         assert found, address
         assert found.groups() == (tone, label), address
@@ -47,7 +49,7 @@ def test_dots_of_a_group_card_follow_the_score(team, client: Client):
     group = make_group(experiment=make_experiment(team=team), size=3)
     for member, (status, score) in enumerate((("terminated", 0.0), ("terminated", 1.0), ("truncated", 1.0))):
         make_trajectory(group=group, member=member, status=status, reward=score)
-    page = client.get(f"/experiments/{group.experiment_id}/?tab=groups").content.decode()
+    page = page_text(client.get(f"/experiments/{group.experiment_id}/?tab=groups"))
     assert re.findall(r'class="member tone-(\w+)"', page) == ["bad", "good", "warning"]
 
 
@@ -58,7 +60,7 @@ def test_the_list_is_narrowed_to_what_a_limit_ended(team, client: Client):
     )
 
     def shown(success: str) -> set[int]:
-        page = client.get(f"/trajectories/?success={success}").content.decode()
+        page = page_text(client.get(f"/trajectories/?success={success}"))
         return {pk for pk in (ended, limit, part) if f'href="/trajectories/{pk}/"' in page}
 
     assert [shown(one) for one in ("yes", "ended", "limit", "no")] == [
@@ -81,5 +83,5 @@ def test_the_viewer_prints_what_adds_up(team, client: Client):
     trajectory = make_trajectory(team=team, turns=6)
     term = {"name": "parsable.v1", "value": 1.0, "weight": 0.1, "contribution": 0.1 / 6, "note": ""}
     trajectory.turns.update(terms=[term])
-    page = client.get(f"/trajectories/{trajectory.pk}/").content.decode()
+    page = page_text(client.get(f"/trajectories/{trajectory.pk}/"))
     assert "0.1 × 1 / 6 turns =" in page

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_task, make_team, make_user
+from testing.page_text import page_text
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Experiment
@@ -191,11 +192,11 @@ def test_pages_tell_place_and_time(client: Client) -> None:
     row = parked()
     client.force_login(make_user(team=row.team))
     for path in ("", f"{row.pk}/", f"{row.pk}/status/"):
-        page = client.get(f"/trajectories/{path}").content.decode()
+        page = page_text(client.get(f"/trajectories/{path}"))
         assert "place 4" not in page
         assert "<b>Place 3</b> · about 40 s · waiting for <time" in page
     summary = client.get(f"/trajectories/{row.pk}/summary/").json()
     assert "The quota is used up." in summary["waiting"]
     assert 'data-status="parked"' in summary["figures"]
-    assert "Place 3" in client.get("/trajectories/?status=parked").content.decode()
-    assert "Place 3" not in client.get("/trajectories/?status=queued").content.decode()
+    assert "Place 3" in page_text(client.get("/trajectories/?status=parked"))
+    assert "Place 3" not in page_text(client.get("/trajectories/?status=queued"))

@@ -7,6 +7,7 @@ from django.test import Client
 
 from testing.evaluation_rows import make_evaluation, make_task_trajectories
 from testing.factories import make_experiment, make_task, make_team, make_user
+from testing.page_text import page_text
 from webapp.accounts.models import Role
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.side_by_side.alignment import act_alike, align
@@ -77,7 +78,7 @@ def test_the_page_opens_with_two_that_ended_differently_at_their_divergence(clie
     left, right = (side.shown for side in response.context["sides"])
     assert (left.score, right.score, right.member) == (1.0, 0.0, 1)
     assert response.context["divergence"] == 1
-    page = " ".join(response.content.decode().split())
+    page = page_text(response)
     assert 'They part at <a href="#divergence">turn 2</a>; the 1 turn before is alike' in page
     assert page.index("Type “save”") > page.index('id="divergence"') > page.index("Type “open”")
 
@@ -97,7 +98,7 @@ def test_an_evaluation_of_another_team_is_not_found(client: Client, compared: An
 def test_trajectories_that_are_gone_are_said_to_be_so(client: Client, compared: Any):
     _, before, after, task = compared
     after.tasks.delete()
-    assert "Its trajectory of this task is not here" in show(client, compared).content.decode()
+    assert "Its trajectory of this task is not here" in page_text(show(client, compared))
 
 
 def test_few_queries(client: Client, compared: Any, django_assert_max_num_queries: Any):
@@ -112,7 +113,7 @@ def test_a_group_shows_its_turns_from_where_its_members_part(client: Client, db:
     _, _, pk = make_task_trajectories(experiment, task, [1.0, 0.0, 0.0], texts=["open", "save"])
     last = experiment.trajectories.get(member=2)
     last.turns.filter(index=1).update(action={"kind": "type", "text": "close"})
-    page = " ".join(client.get(f"/groups/{pk}/").content.decode().split())
+    page = page_text(client.get(f"/groups/{pk}/"))
     assert "They part at turn 2" in page
     assert "1 turn that all take alike" in page
     assert '<b>A</b> Type “save” <span class="sub">× 2</span>' in page

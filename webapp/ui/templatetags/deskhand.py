@@ -1,6 +1,8 @@
 """Tags and filters that every page uses: icons, badges, times, numbers with their unit, URLs with filters."""
 
+import re
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django import template
@@ -8,7 +10,7 @@ from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from training.contracts.number_text import (
     counted_of,
@@ -27,6 +29,7 @@ from webapp.ui.tones import TONES
 
 register = template.Library()
 
+INDENTATION = re.compile(r"\s*\n\s*")
 MISSING = (None, "")
 """Also what Django's templates make of an attribute of None."""
 
@@ -67,17 +70,23 @@ def disk_shortages() -> dict[str, list[disk_room.Shortage]]:
 
 
 @register.simple_block_tag
-def table(content: str, name: str, *heads: str) -> SafeString:
+def table(content: str, name: str, *heads: str | tuple[str, ...]) -> SafeString:
     """The rows within it as a dense table that scrolls sideways; `name` is one more class, or empty.
 
     A head is its label, with classes in front ("num|Step") or unseen ("hidden|Actions"); none = no heads.
     """
-    split = [(before, label) for before, _, label in (head.rpartition("|") for head in heads)]
+    each = chain.from_iterable((head,) if isinstance(head, str) else head for head in heads)
+    split = [(before, label) for before, _, label in (head.rpartition("|") for head in each)]
     shown = [
         {"label": label, "classes": "" if before == "hidden" else before, "is_hidden": before == "hidden"}
         for before, label in split
     ]
-    return render_to_string("parts/table.html", {"name": name, "heads": shown, "rows": content})
+    return render_to_string("parts/table.html", {"name": name, "heads": shown, "rows": unindented(content)})
+
+
+def unindented(rows: str) -> SafeString:
+    """Without the indentation of the template, which in a long table weighs as much as its words."""
+    return mark_safe(INDENTATION.sub("\n", rows))
 
 
 @register.filter

@@ -10,6 +10,7 @@ from django.test import Client
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_task, make_task_set, make_team, make_user
+from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role
 from webapp.experiments.models import Experiment
@@ -49,7 +50,7 @@ def described(experiment: Experiment) -> dict[str, Any]:
 
 
 def page_of(client: Client, experiment: Experiment, path: str = "/") -> str:
-    return " ".join(client.get(f"/experiments/{experiment.pk}{path}").content.decode().split())
+    return page_text(client.get(f"/experiments/{experiment.pk}{path}"))
 
 
 def test_success_that_rises_only_when_sampled_was_sharpened(client: Client, viewer):
@@ -79,7 +80,7 @@ def test_intervals_name_their_unit_and_nothing_has_no_sign(client: Client, viewe
     pages = (
         page_of(client, experiment),
         compared(client, experiment, other),
-        " ".join(matrix(client, experiment).content.decode().split()),
+        page_text(matrix(client, experiment)),
     )
     for page in pages:
         assert "0 points, 95 % interval 0 to 0 points" in page
@@ -102,11 +103,9 @@ def test_both_stand_side_by_side_wherever_success_stands(client: Client, viewer)
     experiment = run(viewer, (range(20), range(34)), (range(36), range(35)))
     pages = {
         "overview": page_of(client, experiment),
-        "list": " ".join(client.get("/experiments/").content.decode().split()),
-        "compare": " ".join(
+        "list": page_text(client.get("/experiments/")),
+        "compare": page_text(
             client.get(f"/experiments/compare/?id={experiment.pk}&id={make_experiment(team=viewer).pk}")
-            .content.decode()
-            .split()
         ),
     }
     for name, page in pages.items():
@@ -120,7 +119,7 @@ def test_both_stand_side_by_side_wherever_success_stands(client: Client, viewer)
 
 def compared(client: Client, *experiments: Experiment) -> str:
     query = "&".join(f"id={one.pk}" for one in experiments)
-    return " ".join(client.get(f"/experiments/compare/?{query}").content.decode().split())
+    return page_text(client.get(f"/experiments/compare/?{query}"))
 
 
 def test_comparing_says_which_tasks_changed_and_whether_that_can_be_chance(client: Client, viewer):
@@ -178,9 +177,9 @@ def test_the_matrix_tells_regressed_fixed_flaky_and_failing_tasks_apart(client: 
     assert rows("&show=flaky") == {flaky}
     assert rows("&show=failing") == {failing}
     assert rows("&family=menu") == {worse, better}
-    page = " ".join(matrix(client, experiment).content.decode().split())
+    page = page_text(matrix(client, experiment))
     assert "Greedy: 1 fixed, 2 regressed, p = 1.00" in page
-    only = " ".join(matrix(client, experiment, "&family=menu").content.decode().split())
+    only = page_text(matrix(client, experiment, "&family=menu"))
     assert "Greedy: 1 fixed, 1 regressed" in only, "the test is of the tasks that are shown"
 
 
@@ -189,14 +188,14 @@ def test_several_samples_stand_beside_the_greedy_one(client: Client, viewer, tas
     name = tasks[0].task_id
     make_evaluation(experiment, tasks={name: (2, 3)})
     greedy = make_evaluation(experiment, tasks={name: (0, 1)}, temperature=0.0)
-    page = matrix(client, experiment).content.decode()
+    page = page_text(matrix(client, experiment))
     assert f'<td class="m1"><a href="c/{greedy.pk}/{greedy.pk}/{tasks[0].pk}/">2/3<b>✗</b></a></td>' in page
 
 
 def test_another_teams_experiment_shows_nothing(client: Client, viewer):
     other = make_experiment()
     make_evaluation(other, tasks=solved(1))
-    assert "Nothing to show yet" in matrix(client, other).content.decode()
+    assert "Nothing to show yet" in page_text(matrix(client, other))
 
 
 @pytest.mark.parametrize("query", ["&from=x&to=-1", "&page=x", "&by=no", "&show=no", "&level=²", "&id=²"])
@@ -210,5 +209,5 @@ def test_an_evaluation_without_results_by_task_is_no_column_of_zeros(client: Cli
     """Older versions stored totals only."""
     experiment = make_experiment(team=viewer)
     make_evaluation(experiment, tasks={tasks[0].task_id: (1, 1)}).tasks.delete()
-    page = " ".join(matrix(client, experiment).content.decode().split())
+    page = page_text(matrix(client, experiment))
     assert "Two evaluations of the same tasks are needed" in page

@@ -1,0 +1,59 @@
+"""Shapes that many pages repeat, and texts that are longer than a line of a template."""
+
+from collections.abc import Iterable
+from urllib.parse import urlencode
+
+from django import template
+from django.db.models import Model
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from webapp.ui.templatetags.deskhand import number, percent
+
+register = template.Library()
+
+
+@register.simple_block_tag
+def oneline(content: str) -> SafeString:
+    """Text over several lines as one, for attributes: a tooltip would show the line breaks."""
+    return mark_safe(" ".join(content.split()))  # what is within it was escaped when it was rendered
+
+
+@register.simple_block_tag(takes_context=True)
+def empty_state(
+    context: template.Context,
+    content: str,
+    glyph: str,
+    title: str,
+    *,
+    action: str = "",
+    url: str = "",
+    route: str = "",
+) -> SafeString:
+    """What stands where a list would: its text, and `action` as a button to `url` or to the page `route`."""
+    words = {"glyph": glyph, "title": title, "text": oneline(content), "request": context.get("request")}
+    return render_to_string("parts/empty.html", words | {"action": action, "url": url, "route": route})
+
+
+@register.simple_tag
+def heads(*labels: str) -> tuple[str, ...]:
+    """Some heads of a `table` whose heads take more than a line: `{% heads ... as NAME %}`."""
+    return labels
+
+
+@register.filter
+def share_or_number(value: float | None, is_share: bool) -> str:
+    """A value of an objective: a share in percent with one decimal, anything else as a short decimal."""
+    return percent(value, 1) if is_share else number(value)
+
+
+@register.filter
+def id_query(rows: Iterable[Model]) -> str:
+    """Rows as the query of a page that shows several: "id=3&id=4"."""
+    return urlencode([("id", row.pk) for row in rows])
+
+
+@register.inclusion_tag("parts/filter_select.html")
+def filter_select(name: str, label: str, values: Iterable[str], value: str) -> dict[str, object]:
+    """A choice that filters a list; `label` stands for no filter."""
+    return {"name": name, "label": label, "values": values, "value": value}
