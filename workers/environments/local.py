@@ -33,14 +33,16 @@ QUOTA_PAUSE_S = 0.5
 class LocalEnvironment:
     """One leased desktop."""
 
-    def __init__(self, client: DeskHostClient, lease: Lease) -> None:
+    def __init__(
+        self, client: DeskHostClient, lease: Lease, *, keeps_setups: bool = False, can_be_saved: bool = False
+    ) -> None:
         self._client = client
         self._keeper = LeaseKeeper(client, lease)
         self.desktop = DesktopEnv(client, lease)
-        self._keeps_setups = False
+        self._keeps_setups = keeps_setups
         """A task's setup is run once and cloned, instead of run every time."""
         self._reset_is_due = False
-        self.can_be_saved = False
+        self.can_be_saved = can_be_saved
         self.checks: tuple[MetricFinding, ...] = ()
 
     @classmethod
@@ -49,20 +51,27 @@ class LocalEnvironment:
 
         Without `prepares` the caller sets tasks up, so that a reset cannot wait for `prepare`.
         """
-        environment = cls.lease(DeskHostClient(settings.DESKHOST_SOCKET), request, wait_s=QUOTA_WAIT_S)
-        environment._keeps_setups = environment._keeps_setups and prepares
-        return environment
+        client = DeskHostClient(settings.DESKHOST_SOCKET)
+        return cls.lease(client, request, wait_s=QUOTA_WAIT_S, prepares=prepares)
 
     @classmethod
     def lease(
-        cls, client: DeskHostClient, request: EnvironmentRequest, *, wait_s: float, ttl_s: float = LEASE_S
+        cls,
+        client: DeskHostClient,
+        request: EnvironmentRequest,
+        *,
+        wait_s: float,
+        ttl_s: float = LEASE_S,
+        prepares: bool = True,
     ) -> Self:
         """The same from a given desk host; without a renewal for `ttl_s` the desktop is taken back."""
-        environment = cls(client, _acquire(client, request, wait_s, ttl_s))
         knobs = request.knobs
-        environment._keeps_setups = isinstance(knobs, MachineConfig) and knobs.task_templates
-        environment.can_be_saved = PROVIDERS[request.provider].can(Capability.SNAPSHOT)
-        return environment
+        return cls(
+            client,
+            _acquire(client, request, wait_s, ttl_s),
+            keeps_setups=prepares and isinstance(knobs, MachineConfig) and knobs.task_templates,
+            can_be_saved=PROVIDERS[request.provider].can(Capability.SNAPSHOT),
+        )
 
     def snapshot(self, label: str) -> KeptSnapshot:
         return self.desktop.snapshot(label)

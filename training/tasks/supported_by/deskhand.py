@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.contracts.types import Task
+from training.tasks.evaluator_form import INFEASIBLE, as_list, column
 from training.tasks.supported_by.desktop_programs import DESK, Programs
 from training.tasks.supported_by.json_rules import json_rule_problems
 
@@ -74,7 +75,6 @@ METRICS: dict[str, Row] = {
 }
 """Metric -> the options it takes."""
 
-INFEASIBLE = "infeasible"
 EVALUATOR_KEYS = frozenset({"func", "result", "expected", "options", "conj", "postconfig", "wait_s"})
 
 KNOWN_GAPS = {
@@ -226,15 +226,3 @@ def _row_problems(
         yield f"{where}: {noun} {name} needs {missing}"
     for extra in sorted(parameters.keys() - row.needs - row.takes):
         yield f"{where}: {noun} {name} does not support {extra}"
-
-
-def as_list(value: Any) -> list[Any]:
-    """OSWorld writes one thing or a list of things."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def column(evaluator: dict[str, Any], key: str, length: int) -> list[Any]:
-    """`evaluator[key]` as one entry per func; a missing key is a column of None."""
-    return as_list(evaluator[key]) if evaluator.get(key) is not None else [None] * length

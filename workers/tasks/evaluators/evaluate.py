@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from training.contracts.metric_finding import MetricFinding
 from training.contracts.types import Action, ActionKind
-from training.tasks.supported_by.deskhand import INFEASIBLE, as_list, column
+from training.tasks.evaluator_form import INFEASIBLE, as_list, column
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
 from workers.tasks.evaluators.getters import read
 from workers.tasks.evaluators.metrics import METRICS
