@@ -6,7 +6,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_trajectory
-from training.contracts.secret_grants import add_grant
+from training.outgoing.secret_grants import add_grant
 from webapp.experiments.models import ExperimentStatus
 from webapp.notifications import outbox, rules
 from webapp.notifications.models import Delivery, Kind, NotificationRule

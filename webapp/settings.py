@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from training.contracts.log_lines import LogFormat
-from training.contracts.remote_addresses import read_networks
-from training.contracts.secret_store import stored_secret
+from training.log_lines import LogFormat
+from training.outgoing.remote_addresses import read_networks
+from training.outgoing.secret_store import stored_secret
 from webapp.lib.disk_room import Kept, LeastFree
 from webapp.lib.environment_variables import (
     database_from_url,
@@ -285,7 +285,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         LogFormat.TEXT: {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
-        LogFormat.JSON: {"()": "training.contracts.log_lines.JsonLines"},
+        LogFormat.JSON: {"()": "training.log_lines.JsonLines"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "loggers": {

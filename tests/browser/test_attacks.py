@@ -6,8 +6,8 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.factories import make_task, make_task_set
 from testing.openai_server import KEY, openai_server
-from training.contracts.secret_grants import add_grant
 from training.contracts.types import TrajectoryStatus
+from training.outgoing.secret_grants import add_grant
 from webapp.attacks.models import Exploit, ScriptedRun
 from webapp.attacks.services.scripted_runs import note_scripted_run
 from webapp.dispatcher.work_kinds import kinds

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_trajectory, make_turn
 from testing.openai_server import KEY, openai_server
-from training.contracts.secret_grants import add_grant
+from training.outgoing.secret_grants import add_grant
 from webapp.dispatcher.work_kinds import kinds
 from webapp.scanners.models import Scan, Scanner
 

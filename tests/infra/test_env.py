@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from training.contracts.secret_store import stored_secret
+from training.outgoing.secret_store import stored_secret
 from webapp.lib.environment_variables import database_from_url, env_bool, env_int, env_list
 
 

@@ -11,7 +11,7 @@ from testing.openai_server import KEY, openai_server
 from testing.private_installation import Instance
 from testing.watch_installation import rows, wait_for
 from tests.integration.test_notifications import signed_in
-from training.contracts.secret_grants import add_grant
+from training.outgoing.secret_grants import add_grant
 
 pytestmark = [pytest.mark.desktop, pytest.mark.slow, pytest.mark.timeout(1500)]
 

@@ -1,1 +1,1 @@
-"""Requests to addresses that people name."""
+"""Requests to addresses that people name: which are allowed, and which secrets may go there."""

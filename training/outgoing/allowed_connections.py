@@ -16,7 +16,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from training.contracts.remote_addresses import Network, allowed_addresses
+from training.outgoing.remote_addresses import Network, allowed_addresses
 
 
 class AllowedConnections(httpcore.SyncBackend):

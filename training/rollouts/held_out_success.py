@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from training.contracts.binomial import wilson_interval
 from training.contracts.config import ExperimentConfig
 from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.types import Group, Purpose, Trajectory, TrajectoryStatus
 from training.rollouts.group_collector import GroupSpec
+from training.statistics.shares import wilson_interval
 
 
 def evaluation_requests(

@@ -26,8 +26,8 @@ from starlette.routing import Route
 
 from training.contracts.config import ExperimentConfig, from_yaml
 from training.contracts.policy_server import PolicyAccess
-from training.contracts.remote_addresses import is_loopback
 from training.model.cpu_threads import num_threads
+from training.outgoing.remote_addresses import is_loopback
 from training.render.renderer import Renderer
 from training.sampler.engines.engine import Engine, EngineError
 from training.sampler.engines.request_batching import BatchingEngine

@@ -20,8 +20,8 @@ from training.contracts.config import (
     parse_config,
 )
 from training.contracts.config.section import Problem
-from training.contracts.remote_addresses import RefusedAddress, check_url
-from training.contracts.secret_grants import GrantError, check_grant
+from training.outgoing.remote_addresses import RefusedAddress, check_url
+from training.outgoing.secret_grants import GrantError, check_grant
 from webapp.accounts.models import Team
 from webapp.experiments.model_folders import model_folder
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from training.contracts.log_lines import ids_now
+from training.log_lines import ids_now
 from webapp import __version__
 
 

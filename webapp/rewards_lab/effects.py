@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from training.contracts.outcome import SOLVED_SCORE
+from training.statistics.agreement import rank_correlation
 from webapp.rewards_lab.slices import Rewarded, StoredSlice
 from webapp.trajectories.models import EQUAL_REWARDS_STD
 
@@ -118,19 +119,6 @@ def _term(name: str, parts: Floats, scores: Floats) -> TermEffect:
         correlation=correlation,
         can_be_farmed=pays_failed and (correlation is None or correlation < UNRELATED),
     )
-
-
-def rank_correlation(left: Floats, right: Floats) -> float | None:
-    """Spearman's: the correlation of ranks, ties sharing theirs; None where either side never changes."""
-    if len(left) < 2 or np.ptp(left) == 0 or np.ptp(right) == 0:
-        return None
-    return float(np.corrcoef(_ranks(left), _ranks(right))[0, 1])
-
-
-def _ranks(values: Floats) -> Floats:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (last - (count - 1) / 2)[place]
 
 
 @dataclass(frozen=True, slots=True)

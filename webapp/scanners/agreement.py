@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from django.db.models import Count
 
+from training.statistics.agreement import cohens_kappa, kappa_interval
 from webapp.replay.models import ProcessLabel, Verdict
-from webapp.replay.reviews.agreement import cohens_kappa, kappa_interval
 from webapp.replay.services.process_labels import bad_turns
 from webapp.scanners.models import Finding, Outcome
 

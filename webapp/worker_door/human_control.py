@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from training.contracts.remote_addresses import is_within_machine
 from training.contracts.types import Action
+from training.outgoing.remote_addresses import is_within_machine
 from webapp.lib.remote_calls import NotYours, OwnControl, OwnTrajectory, caller, env_host
 from webapp.screens import relay_tickets
 from webapp.screens.models import ACTIVE_CONTROLS, Control, HumanInput

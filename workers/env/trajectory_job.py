@@ -12,8 +12,8 @@ import httpx
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import close_old_connections
 
-from training.contracts.log_lines import log_about
 from training.contracts.types import Source
+from training.log_lines import log_about
 from training.rewards.expressions import TermError
 from webapp.lib import outage_retries
 from webapp.worker_door import assignments, parking

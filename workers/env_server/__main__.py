@@ -16,11 +16,11 @@ import uvicorn
 
 from training.content.task_sets import first_desk
 from training.contracts.config import DEFAULT_PROVIDER
-from training.contracts.log_lines import VARIABLE as LOG_VARIABLE
-from training.contracts.log_lines import LogFormat, set_up_logging
-from training.contracts.remote_addresses import is_loopback
-from training.contracts.secret_store import SecretError, read_secret, stored_secret, variable_of
 from training.contracts.types import Task
+from training.log_lines import VARIABLE as LOG_VARIABLE
+from training.log_lines import LogFormat, set_up_logging
+from training.outgoing.remote_addresses import is_loopback
+from training.outgoing.secret_store import SecretError, read_secret, stored_secret, variable_of
 from training.tasks.importers import load_tasks
 from training.tasks.task_json import LoadError
 from workers.desktops.contract import EnvError

@@ -28,13 +28,13 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from training.contracts.remote_addresses import RefusedAddress
 from training.outgoing.allowed_connections import (
     AllowedConnections,
     AnswerTooLarge,
     guard,
     read_at_most,
 )
+from training.outgoing.remote_addresses import RefusedAddress
 from workers.desktops.contract import EnvError
 from workers.environments.contract import AtCapacity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from training.contracts.secret_store import SecretError, read_secret
+from training.outgoing.secret_store import SecretError, read_secret
 from workers.desktops.contract import EnvError
 
 

@@ -18,9 +18,9 @@ from django.db import close_old_connections
 from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, to_yaml
-from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from training.contracts.trainer_state import checkpoints_folder
+from training.log_lines import log_about
 from webapp.lib.disk_room import shortages
 from webapp.lib.outage_retries import patiently
 from webapp.worker_door.attempts import (

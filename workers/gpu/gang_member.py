@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from training.contracts.config import ConfigError, to_yaml
-from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import PLANNED
 from training.contracts.trainer_state import checkpoints_folder
+from training.log_lines import log_about
 from webapp.worker_door.attempts import HeldAttempt, is_current
 from webapp.worker_door.gangs import leave
 from workers import stopping

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from training.contracts.log_lines import JSON_START, JsonLines, LogFormat, ids_now, log_about
+from training.log_lines import JSON_START, JsonLines, LogFormat, ids_now, log_about
 
 log = logging.getLogger("test_log_lines")
 
@@ -73,7 +73,7 @@ def test_a_format_that_does_not_exist_is_refused_with_those_that_do():
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_process_without_django_writes_it(log_format):
     code = (
-        "import logging; from training.contracts.log_lines import *;"
+        "import logging; from training.log_lines import *;"
         f"set_up_logging('%(levelname)s %(message)s', LogFormat('{log_format}')); logging.info('hello')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.contracts.secret_store import SecretError, read_secret, variable_of
+from training.outgoing.secret_store import SecretError, read_secret, variable_of
 
 
 def test_the_environment_goes_before_the_file(tmp_path, monkeypatch):

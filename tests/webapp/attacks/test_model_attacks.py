@@ -12,7 +12,7 @@ from testing.factories import make_task, make_user
 from testing.hostile_values import json_values
 from testing.openai_server import KEY, openai_server
 from testing.page_text import page_text
-from training.contracts.secret_grants import add_grant
+from training.outgoing.secret_grants import add_grant
 from webapp.accounts.models import Role
 from webapp.attacks.model_attacker import MAX_ACTIONS, read_scripts
 from webapp.attacks.models import ModelAttack, ScriptedRun

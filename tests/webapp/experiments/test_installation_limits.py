@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 
 from testing.factories import make_experiment, make_team
 from training.contracts.config import ConfigError, parse_config
-from training.contracts.remote_addresses import RefusedAddress, allowed_addresses, check_url
-from training.contracts.secret_grants import FILE, is_below
+from training.outgoing.remote_addresses import RefusedAddress, allowed_addresses, check_url
+from training.outgoing.secret_grants import FILE, is_below
 from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.models import Experiment
 from webapp.experiments.services.experiments import queue_experiment

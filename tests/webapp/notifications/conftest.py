@@ -4,7 +4,7 @@ import pytest
 
 from testing.factories import make_team, make_user
 from testing.http_receiver import HttpReceiver
-from training.contracts.remote_addresses import read_networks
+from training.outgoing.remote_addresses import read_networks
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from testing.paths import REPOSITORY
 
-SET_UP = "import django, logging; django.setup()\nfrom training.contracts.log_lines import log_about\n"
+SET_UP = "import django, logging; django.setup()\nfrom training.log_lines import log_about\n"
 
 
 def run(code, **variables):

@@ -9,10 +9,11 @@ from django.utils import timezone
 
 from testing.factories import make_replay_entry, make_user
 from testing.page_text import page_text
+from training.statistics.agreement import cohens_kappa
 from webapp.lib.request_values import BadValue
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel
-from webapp.replay.reviews.agreement import agreement_of, cohens_kappa, disagreements
+from webapp.replay.reviews.agreement import agreement_of, disagreements
 from webapp.replay.services.guides import guide_of, save_guide
 from webapp.replay.services.review_rounds import (
     AlreadyLabelled,

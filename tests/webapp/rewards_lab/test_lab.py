@@ -18,9 +18,10 @@ from training.contracts.config.reward_presets import REWARD_PRESETS, WeightedTer
 from training.contracts.types import ActionKind
 from training.rewards import compute_reward
 from training.rewards.term import facts_of
+from training.statistics.agreement import rank_correlation
 from webapp.experiments.models import SavedRewardPreset
 from webapp.lib.request_values import BadValue
-from webapp.rewards_lab.effects import effects_of, rank_correlation
+from webapp.rewards_lab.effects import effects_of
 from webapp.rewards_lab.slices import load_slice, own_parity, reward_slice, rows_of
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit

@@ -16,6 +16,7 @@ from testing.factories import (
     make_turn,
     make_user,
 )
+from training.statistics.agreement import cohens_kappa, kappa_interval
 from webapp.accounts.models import Role
 from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import Experiment
@@ -24,7 +25,6 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.curation.rules import Rules, admit
 from webapp.replay.curation.sorting import Surroundings
 from webapp.replay.models import ProcessLabel, ReplayEntry, Verdict
-from webapp.replay.reviews.agreement import cohens_kappa, kappa_interval
 from webapp.replay.services.process_labels import mark_first_wrong, rate_turn
 from webapp.scanners.agreement import with_marks, with_verdicts
 from webapp.scanners.models import Finding, Scan

@@ -2,8 +2,8 @@
 
 import pytest
 
+from training.statistics.paired_statistics import PairedChange
 from webapp.analysis.templatetags.changes import as_points, points, points_interval
-from webapp.statistics.paired_statistics import PairedChange
 from webapp.ui.templatetags.deskhand import signed
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from testing.http_receiver import HttpReceiver
-from training.contracts.remote_addresses import read_networks
+from training.outgoing.remote_addresses import read_networks
 from workers.desktops.contract import EnvError
 from workers.environments import http_transport
 from workers.environments.http_transport import Transport

@@ -5,7 +5,7 @@ from django.core.management import call_command
 
 from testing.factories import make_experiment, make_team
 from training.contracts.config import parse_config
-from training.contracts.secret_grants import FILE
+from training.outgoing.secret_grants import FILE
 from webapp.experiments.models import AttemptStatus, Experiment
 from webapp.experiments.placement.pool import Assignment, Share
 from webapp.experiments.services import attempts

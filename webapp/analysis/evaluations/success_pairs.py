@@ -10,9 +10,9 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from training.contracts.outcome import SuccessRule
+from training.statistics.paired_statistics import Outcome, PairedChange, paired_change
 from webapp.experiments.models import Evaluation, EvaluationTasks
 from webapp.experiments.models.results import Proportion
-from webapp.statistics.paired_statistics import Outcome, PairedChange, paired_change
 
 SHARPENED_RISE = 0.10
 """Rise of sampled success above which greedy success has to have risen too."""

@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from django.utils.safestring import SafeString, mark_safe
 
+from training.statistics.paired_statistics import Outcome
 from webapp.analysis.evaluations.success_pairs import SuccessPair, TaskOutcomes, pairs_of
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 from webapp.experiments.queries.evaluations import all_evaluations, is_on_demand
-from webapp.statistics.paired_statistics import Outcome
 
 MAX_COLUMNS = 20
 

@@ -16,10 +16,10 @@ from statistics import fmean
 from django.db.models import Avg, Q
 
 from training.contracts.number_text import counted
+from training.statistics.chance import false_discovery_bound, welch_test
 from webapp.analysis.evaluations.success_pairs import SuccessPair, TaskOutcomes, change_between
 from webapp.analysis.series.metric_series import LAST_SHARE
 from webapp.experiments.models import Experiment, MetricPoint
-from webapp.statistics.chance import false_discovery_bound, welch_test
 
 FALSE_DISCOVERY_RATE = 0.05
 """Of what a page calls a finding, at most this share may be chance, on average."""

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 def keep_chance(apps, schema_editor):
     """Lists colour gains by it: without, those of older runs would all be shown as chance."""
-    from webapp.statistics.paired_statistics import paired_change
+    from training.statistics.paired_statistics import paired_change
 
     Evaluation = apps.get_model("experiments", "Evaluation")
     first = {

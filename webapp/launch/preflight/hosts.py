@@ -14,7 +14,7 @@ import psutil
 from django.conf import settings
 
 from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig, ProviderInfo
-from training.contracts.secret_store import SecretError, read_secret
+from training.outgoing.secret_store import SecretError, read_secret
 from webapp.fleet.models import Host, Worker, WorkerStatus
 from webapp.fleet.queries.env_capacity import host_names_at_work
 from webapp.launch.preflight.check import Check

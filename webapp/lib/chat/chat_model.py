@@ -8,9 +8,9 @@ from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from training.contracts.config.providers.checked_url import checked_url
-from training.contracts.remote_addresses import RefusedAddress, check_url
-from training.contracts.secret_grants import GrantError, check_grant
-from training.contracts.secret_store import NAME as SECRET_NAME
+from training.outgoing.remote_addresses import RefusedAddress, check_url
+from training.outgoing.secret_grants import GrantError, check_grant
+from training.outgoing.secret_store import NAME as SECRET_NAME
 
 
 class ChatModel(BaseModel):

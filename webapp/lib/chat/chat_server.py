@@ -10,9 +10,9 @@ import httpx
 from django.conf import settings
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from training.contracts.remote_addresses import RefusedAddress
-from training.contracts.secret_store import SecretError, read_secret
 from training.outgoing.allowed_connections import AnswerTooLarge, Posted, post_guarded
+from training.outgoing.remote_addresses import RefusedAddress
+from training.outgoing.secret_store import SecretError, read_secret
 from webapp.lib.chat.chat_model import ChatModel
 
 TIMEOUT_S = 120.0

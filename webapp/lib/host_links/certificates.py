@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from training.contracts.secret_store import stored_secret
+from training.outgoing.secret_store import stored_secret
 
 AUTHORITY_DAYS = 3650
 HASH = hashes.SHA256()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from training.contracts.remote_addresses import is_loopback
+from training.outgoing.remote_addresses import is_loopback
 
 LOOPBACK = "127.0.0.1"
 

@@ -27,7 +27,7 @@ from botocore.exceptions import (
 from django.conf import settings
 from storages.backends.s3 import S3Storage
 
-from training.contracts.secret_store import read_secret
+from training.outgoing.secret_store import read_secret
 from webapp.lib.media.errors import StorageAway, StorageRefused
 
 SECRET = "s3-secret-key"

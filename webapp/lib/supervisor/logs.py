@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from training.contracts.log_lines import JSON_START
+from training.log_lines import JSON_START
 
 LARGEST_FILE_BYTES = 20 << 20
 NAME_WIDTH = 10

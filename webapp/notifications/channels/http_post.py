@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 from django.conf import settings
 
-from training.contracts.remote_addresses import RefusedAddress
-from training.contracts.secret_store import SecretError, read_secret
 from training.outgoing.allowed_connections import post_guarded
+from training.outgoing.remote_addresses import RefusedAddress
+from training.outgoing.secret_store import SecretError, read_secret
 from webapp.lib.request_values import BadValue, decimal_number
 from webapp.notifications.channels.contract import Check, NotDelivered, Rule
 

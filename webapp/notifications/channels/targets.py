@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from training.contracts.remote_addresses import RefusedAddress, check_url
-from training.contracts.secret_grants import GrantError, check_grant
+from training.outgoing.remote_addresses import RefusedAddress, check_url
+from training.outgoing.secret_grants import GrantError, check_grant
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
 

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean, stdev
+from statistics import fmean
 
-from training.contracts.binomial import wilson_interval
 from training.contracts.number_text import short_text
+from training.statistics.shares import wilson_interval
+from training.statistics.student_t import mean_interval
 from webapp.analysis.series.metric_series import LAST_SHARE, ROWS_AT_ONCE
 from webapp.experiments.models import (
     ArmStatus,
@@ -23,7 +24,6 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.models.results import COMPLETE
 from webapp.experiments.sweep_plan import GREEDY, SAMPLED, SweepPlan
-from webapp.statistics.student_t import t_975
 from webapp.sweeps.queries.sample_counts import Samples, samples_of
 
 LAST_STEPS = 5
@@ -99,8 +99,7 @@ class ArmResult:
         values = self.seed_values
         if len(set(values)) < 2:
             return None
-        half = t_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-        low, high = fmean(values) - half, fmean(values) + half
+        low, high = mean_interval(values)
         return (low, high) if self.binomial is None else (max(low, 0.0), min(high, 1.0))
 
     @cached_property

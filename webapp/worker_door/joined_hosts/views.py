@@ -18,8 +18,8 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from training.contracts.remote_addresses import is_loopback
 from training.contracts.route_types import problems_of
+from training.outgoing.remote_addresses import is_loopback
 from webapp.fleet.models import JoinedHost
 from webapp.lib.error_pages import error_body
 from webapp.lib.host_links.certificates import Authority

@@ -14,9 +14,9 @@ import socket
 import sys
 from pathlib import Path
 
-from training.contracts.log_lines import VARIABLE as LOG_VARIABLE
-from training.contracts.log_lines import LogFormat, set_up_logging
-from training.contracts.secret_store import variable_of
+from training.log_lines import VARIABLE as LOG_VARIABLE
+from training.log_lines import LogFormat, set_up_logging
+from training.outgoing.secret_store import variable_of
 from workers.desktops.contract import EnvError
 from workers.desktops.host.host import REBUILD_EVERY, DeskHost
 from workers.desktops.host.server import Server, refuse_second_host

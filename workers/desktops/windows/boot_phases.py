@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from training.contracts.secret_store import SecretError, read_secret
+from training.outgoing.secret_store import SecretError, read_secret
 from workers.desktops.contract import BootPhase, Endpoints, EnvError
 from workers.desktops.qemu.boot_phases import POLL_S, Machine, Progress, poll_until, wait_until_screen_rests
 from workers.desktops.qemu.driverless_console import DriverlessConsole

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from training.actions.errors import ActionTextError
 from training.actions.parse import keyboard_tags
 from training.actions.parse.argument_values import Points
-from training.contracts.secret_store import NAME
 from training.contracts.types import Action
+from training.outgoing.secret_store import NAME
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
 

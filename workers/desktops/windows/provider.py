@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 
 from training.contracts.config.providers.windows import WINDOWS
-from training.contracts.secret_store import SecretError, read_secret
+from training.outgoing.secret_store import SecretError, read_secret
 from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvError, Health
 from workers.desktops.qemu.base_images import GuestImage, ImageError
 from workers.desktops.qemu.boot_phases import Machine, Progress

@@ -16,8 +16,8 @@ from django.conf import settings
 from training.actions.errors import ActionTextError
 from training.actions.write.pyautogui_call import machine_code, pyautogui_code
 from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
-from training.contracts.secret_store import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
+from training.outgoing.secret_store import SecretError, read_secret
 from training.tasks.supported_by.osworld import osworld_reason
 from training.tasks.supported_by.runtimes import PROGRAMS, osworld_runtime
 from workers.desktops import frame_images

@@ -8,6 +8,8 @@ from django.test import Client
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig
+from training.statistics.chance import false_discovery_bound, welch_test
+from training.statistics.student_t import t_975, t_p
 from webapp.accounts.models import Team
 from webapp.analysis.lineage.family_tree import (
     MAX_NODES,
@@ -19,8 +21,6 @@ from webapp.analysis.lineage.family_tree import (
 from webapp.analysis.lineage.ledger import LineageRow, lineage_of
 from webapp.analysis.lineage.metric_moves import SERIES
 from webapp.experiments.models import Experiment, MetricPoint
-from webapp.statistics.chance import false_discovery_bound, welch_test
-from webapp.statistics.student_t import t_975, t_p
 
 
 def config(**optimiser: object) -> dict:

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from joserfc.errors import JoseError
 from requests import RequestException
 
-from training.contracts.secret_store import SecretError, read_secret
+from training.outgoing.secret_store import SecretError, read_secret
 
 CLIENT_SECRET = "oidc-client-secret"
 TIMEOUT_S = 10.0

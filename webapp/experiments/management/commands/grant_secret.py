@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from training.contracts.secret_grants import FILE, GrantError, add_grant
+from training.outgoing.secret_grants import FILE, GrantError, add_grant
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 

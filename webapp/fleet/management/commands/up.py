@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from training.contracts.secret_store import stored_secret
+from training.outgoing.secret_store import stored_secret
 from webapp.lib.newer_database import NewerDatabase, applied_migrations, require_known
 from webapp.lib.static_files.npm_assets import AssetsMissing
 from webapp.lib.supervisor.before_start import (

@@ -12,7 +12,7 @@ from django.core.mail.backends.smtp import EmailBackend
 from django.core.validators import validate_email
 from django.template.loader import render_to_string
 
-from training.contracts.secret_store import SecretError, read_secret
+from training.outgoing.secret_store import SecretError, read_secret
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
 from webapp.notifications.channels.contract import Channel, Message, NotDelivered, Rule

@@ -9,8 +9,8 @@ import pytest
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
 from testing.http_receiver import HttpReceiver
 from testing.openai_server import KEY, openai_server
-from training.contracts.remote_addresses import read_networks
-from training.contracts.secret_grants import add_grant
+from training.outgoing.remote_addresses import read_networks
+from training.outgoing.secret_grants import add_grant
 from webapp.accounts.models import Role, Team
 from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.chat import chat_server

@@ -29,10 +29,9 @@ def test_it_finds_its_turn(definition, paid, turn):
     [
         ({"kind": "text", "pattern": "("}, "missing )"),
         ({"kind": "text", "pattern": "(?=x)"}, "invalid perl operator"),
-        ({"kind": "text", "pattern": "|".join(f"a[ab]{{{n}}}c" for n in range(900, 930))}, "more than 1000"),
-        ({"kind": "text", "pattern": r"\pL{200}"}, "more than 20 of Unicode"),
-        ({"kind": "text", "pattern": r"\pL" * 21}, "more than 20 of Unicode"),
-        ({"kind": "text", "pattern": "(([ab]{30}){10}){5,9}c"}, "more than 1000"),
+        ({"kind": "text", "pattern": "|".join(f"a[ab]{{{n}}}c" for n in range(900, 930))}, "too large"),
+        ({"kind": "text", "pattern": r"\pL{200}"}, "pattern too large"),
+        ({"kind": "text", "pattern": "(([ab]{30}){10}){5,9}c"}, "invalid repetition size: {5,9}"),
     ],
 )
 def test_a_definition_that_cannot_be_is_refused_by_its_field(values, message):

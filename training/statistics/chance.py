@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from webapp.statistics.student_t import t_975, t_p
+from training.statistics.student_t import t_975, t_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class WelchTest:
 
 
 def welch_test(before: Sequence[float], after: Sequence[float]) -> WelchTest | None:
-    """Welch 1947, degrees of freedom rounded down; None with fewer than two values on a side."""
+    """Welch 1947; None with fewer than two values on a side."""
     if min(len(before), len(after)) < 2:
         return None
     parts = [variance(side) / len(side) for side in (before, after)]
@@ -33,7 +33,7 @@ def welch_test(before: Sequence[float], after: Sequence[float]) -> WelchTest | N
     if not spread:
         return WelchTest(difference, difference, float(difference == 0))
     below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True))
-    degrees = max(1, int(spread**2 / below))
+    degrees = spread**2 / below
     half = t_975(degrees) * math.sqrt(spread)
     return WelchTest(difference - half, difference + half, t_p(difference / math.sqrt(spread), degrees))
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from scipy import special
+
 MAX_DENOMINATOR = 6
 """Differences of tasks are whole multiples of one over this or less; finer ones are rounded to it."""
 
@@ -65,9 +67,7 @@ def paired_change(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -
 
 def sign_test(fixed: int, regressed: int) -> float:
     """Two-sided p of a fair coin that falls at least as unevenly; 1 when nothing changed."""
-    number = fixed + regressed
-    tail = sum(math.comb(number, count) for count in range(min(fixed, regressed) + 1))
-    return min(1.0, 2 * tail / 2**number)
+    return min(1.0, float(2 * special.bdtr(min(fixed, regressed), fixed + regressed, 0.5)))
 
 
 def bootstrap_interval(differences: Counter[Fraction]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from webapp.statistics.paired_statistics import bootstrap_interval, paired_change, sign_test
+from training.statistics.paired_statistics import bootstrap_interval, paired_change, sign_test
 
 
 def test_the_exact_test_has_published_values():

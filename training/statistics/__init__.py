@@ -1,0 +1,1 @@
+"""Intervals, and whether what was measured can be chance: shares, t, paired tests, agreement."""
