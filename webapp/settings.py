@@ -115,7 +115,7 @@ HOSTS_PORT = env_int("DESKHAND_HOSTS_PORT", 8743)
 HOSTS_URL = env_str("DESKHAND_HOSTS_URL") or (
     "" if HOSTS_SERVER.is_local else f"https://{HOSTS_SERVER.url_host}:{HOSTS_PORT}"
 )
-"""What env hosts are told; set by hand where a proxy with a certificate of its own stands in front."""
+"""What env hosts connect to; set by hand where a proxy with a certificate of its own stands in front."""
 JOINED = read_identity(DATA_DIR)
 """Set on a host that works for another installation: it has no database and no Redis."""
 if JOINED:

@@ -99,5 +99,6 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
     policy_server.CANARY: Nothing(),
     policy_server.ENGINE: Nothing(),
     policy_server.SLEEP: Nothing(),
+    policy_server.END_HOSTS: policy_server.EndedHosts(hosts={"near": 2000}),
     policy_server.WAKE: Nothing(),
 }

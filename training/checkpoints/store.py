@@ -147,7 +147,7 @@ class CheckpointStore:
         return final
 
     def _unless_full(self, finish: Callable[[], None], folder: Path) -> None:
-        """Rank 0: write it; without room nothing of it stays, which is told and no error."""
+        """Rank 0: write it; without room nothing of it stays, which is reported and no error."""
         try:
             finish()
             self._was_refused = False

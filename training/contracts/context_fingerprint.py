@@ -39,8 +39,8 @@ def differences(recorded: str, own: str) -> list[str]:
     ours, theirs = _parts(own), _parts(recorded)
     # Wording differs whenever style, dialect or coordinates do: said only where nothing else says it.
     names = [name for name in PART_WORDS if ours.get(name) != theirs.get(name)]
-    told = [name for name in names if name != "template"] or names
-    return [PART_WORDS[name] for name in told] or ["another version of Deskhand"]
+    shown_names = [name for name in names if name != "template"] or names
+    return [PART_WORDS[name] for name in shown_names] or ["another version of Deskhand"]
 
 
 def shared_fingerprint(turns: Iterable[Turn]) -> str:

@@ -164,7 +164,7 @@ DEMONSTRATIONS = Route(
     "/demonstrations",
     Nothing,
     list[Trajectory],
-    "Finished oracle trajectories with score 1 on the task set's train split, one per task. Asked "
+    "Finished oracle trajectories with score 1 on the task set's train split, one per task. Requested "
     "between waits, so it must answer quickly.",
 )
 REPLAY = Route(
@@ -211,7 +211,7 @@ CHECKPOINTS_IN_USE = Route(
     "/checkpoints/in-use",
     Nothing,
     CheckpointPaths,
-    "Own checkpoints that an evaluation, an export or another experiment waits for; asked before "
+    "Own checkpoints that an evaluation, an export or another experiment waits for; requested before "
     "old ones are deleted.",
 )
 CHECKPOINT_ROOM = Route(
@@ -219,7 +219,7 @@ CHECKPOINT_ROOM = Route(
     "/checkpoints/room",
     CheckpointSize,
     RoomAnswer,
-    "Asked before a checkpoint, again and again while there is a shortage; the page shows it.",
+    "Requested before a checkpoint, again and again while there is a shortage; the page shows it.",
 )
 ALARMS = Route("POST", "/alarms", StepAlarms, Nothing, "Guards that fired at a step; the others may clear.")
 _weights_request: Any = WEIGHTS_REQUEST
@@ -243,7 +243,7 @@ CONTROL = Route(
     "/control",
     Nothing,
     ControlAnswer,
-    "Asked between steps and while waiting. `needs_weights`: a part of the engine was started again and "
+    "Requested between steps and while waiting. `needs_weights`: a part of the engine was started again and "
     "generates only after a weight sync.",
 )
 FRAME = Route(

@@ -103,7 +103,7 @@ WAITED = Route(
     "/trajectories/{trajectory_id}/waited",
     TrajectoryName,
     Waited,
-    "Asked when a turn's answer is late: what was waited counts against no limit.",
+    "Requested when a turn's answer is late: what was waited counts against no limit.",
 )
 FORGET = Route("DELETE", "/trajectories/{trajectory_id}", TrajectoryName, Nothing, "Forget a trajectory.")
 _weights_request: Any = WEIGHTS_REQUEST

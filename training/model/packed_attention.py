@@ -32,7 +32,7 @@ from training.model.qwen3_vl_classes import VISION_ATTENTIONS, modules_of, text_
 NAME = "deskhand_packed"
 HALF = (torch.bfloat16, torch.float16)
 TAKES_GQA = "enable_gqa" in inspect.signature(varlen_attn).parameters
-"""Newer versions of torch want to be told that key heads are fewer; older ones see it from the shapes."""
+"""Newer versions of torch need an option where key heads are fewer; older ones see it from the shapes."""
 LONG = 1024
 """Mean length from which cuDNN's separate calls beat one call with bounds."""
 
@@ -115,11 +115,11 @@ def _attend_on_gpu(
                 return _attend_all(query, key, value, len(lengths), options)
             return _attend_each(query, key, value, lengths, options)
     window = (-1, 0) if options["is_causal"] else (-1, -1)
-    told: dict[str, Any] = {"enable_gqa": options["enable_gqa"]} if TAKES_GQA else {}
+    extra: dict[str, Any] = {"enable_gqa": options["enable_gqa"]} if TAKES_GQA else {}
     # One tensor, although its annotation also names the pair that `return_aux` gives.
     attended: Any = varlen_attn(
         query.contiguous(), key.contiguous(), value.contiguous(), bounds.starts, bounds.starts,
-        max(lengths), max(lengths), scale=options["scale"], window_size=window, **told,
+        max(lengths), max(lengths), scale=options["scale"], window_size=window, **extra,
     )  # fmt: skip
     return attended
 

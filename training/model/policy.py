@@ -147,10 +147,12 @@ class Policy(nn.Module):
         indices = batch.indices
         assert indices is not None
         assert indices.image_pads is not None
-        told: dict[str, Any] = dict(batch.vision or {})
-        if told:
-            told["packed"] = Bounds(told["cu_seqlens"], told.pop("lengths"))
-        seen = self.visual(batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **told)
+        tower_inputs: dict[str, Any] = dict(batch.vision or {})
+        if tower_inputs:
+            tower_inputs["packed"] = Bounds(tower_inputs["cu_seqlens"], tower_inputs.pop("lengths"))
+        seen = self.visual(
+            batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **tower_inputs
+        )
         flat = embeddings.flatten(0, 1)
         levels = []
         for level in (seen.pooler_output, *seen.deepstack_features):

@@ -142,7 +142,7 @@ class Renderer:
         instruction = turns[0].text if turns else ""
         previous_stopped = True
         first = first_told_turn(current, self.prompt)
-        told = [action_words(self.decode(list(turn.completion))) for turn in turns[:first]]
+        earlier_words = [action_words(self.decode(list(turn.completion))) for turn in turns[:first]]
         for index, turn in enumerate(turns[first:], first):
             is_kept = keeps_image(index, current, self.prompt)
             size = turn.image_size if is_kept else None
@@ -156,7 +156,7 @@ class Renderer:
                 instruction=instruction,
                 previous_stopped=previous_stopped,
                 is_left_out=turn.image_size is not None and not is_kept,
-                previous_actions=told,
+                previous_actions=earlier_words,
             )
             context.token_ids += turn.completion
             previous_stopped = bool(turn.completion) and turn.completion[-1] == self.stop_id

@@ -1,4 +1,4 @@
-"""Attackers that a language model writes: what it is told of a task, and the scripts in its answer.
+"""Attackers that a language model writes: what it gets to see of a task, and the scripts in its answer.
 
 It reads the instruction, the set-up and the evaluator's source, as a policy that overfits to the evaluator
 comes to know it; never the oracle. What it writes runs like any other script: nothing of it is trusted.
@@ -37,12 +37,12 @@ SYSTEM = (
 def messages_of(task: Task) -> list[dict[str, Any]]:
     """The chat that is sent."""
     width, height = task.screen
-    told = (
+    question = (
         f"Instruction: {task.instruction}\n\nScreen: {width} x {height}\n\n"
         f"Set-up: {_json(task.config)}\n\nEvaluator: {_json(task.evaluator)}\n\n"
         f"Write at most {MAX_SCRIPTS} scripts."
     )
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": told}]
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
 
 
 def _json(value: Any) -> str:

@@ -10,13 +10,13 @@ log = logging.getLogger(__name__)
 
 
 class DiskWatch:
-    """What was told last."""
+    """What was reported last."""
 
     def __init__(self) -> None:
         self._short: frozenset[str] = frozenset()
 
     def is_short(self) -> bool:
-        """Whether new experiments have to wait; a change is told."""
+        """Whether new experiments have to wait; a change is reported."""
         found = shortages()
         short = frozenset(shortage.kept for shortage in found)
         if short != self._short:

@@ -29,7 +29,7 @@ from webapp.experiments.queries.prices import prices_of
 from webapp.lib.request_values import whole_number
 
 MAX_COMPARED = 6
-"""More lines than that in one chart cannot be told apart."""
+"""More lines than that in one chart cannot be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def incidents(experiment: Experiment, request: MemberRequest) -> Context:
-    """Active alarms first, likely causes before what they bring about; then what happened lately."""
+    """Active alarms first, likely causes before their effects; then what happened lately."""
     alarms = causes_first(experiment.alarms.select_related("acknowledged_by"))
     for alarm in alarms:
         alarm.likely_cause = likely_cause(alarm, alarms)  # type: ignore[attr-defined]

@@ -131,7 +131,7 @@ def expected_stages(experiment: Experiment, views: list[StageView]) -> dict[str,
 
 def _pace_of_evaluation(experiment: Experiment, took: Mapping[str, float | None]) -> float | None:
     """How much slower than the formula the first evaluation was. Its policy is the untrained one, of which
-    the formula is told that it runs into its limits."""
+    the formula counts that it runs into its limits."""
     before = took.get(StageName.EVALUATION_BEFORE)
     formula = stage_seconds(experiment.settings, turns_used=1.0).get(StageName.EVALUATION_BEFORE)
     return before / formula if before and formula else None

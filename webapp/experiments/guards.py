@@ -62,7 +62,7 @@ GUARDS: dict[str, GuardInfo] = {
     ),
     "stale_checkpoint": GuardInfo(title="Stale checkpoint"),
 }
-"""Name -> guard, causes before what they bring about: the order in which pages show alarms."""
+"""Name -> guard, causes before their effects: the order in which pages show alarms."""
 
 
 def guard_of(name: str) -> GuardInfo:

@@ -69,7 +69,7 @@ class HostState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostChanges:
-    """What differs from what the mirror told last."""
+    """What differs from what the mirror reported last."""
 
     values: HostValues
     """Those that differ."""

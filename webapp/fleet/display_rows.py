@@ -19,7 +19,7 @@ from webapp.fleet.models import (
 LATE = timedelta(seconds=6)
 """Three missed heartbeats of 2 s: the age is marked before the worker counts as lost."""
 SILENT = timedelta(seconds=12)
-"""A host that no mirror told of for so long is shown as lost."""
+"""A host that no mirror reported for this long is shown as lost."""
 LOW_DISK = 0.05
 """Free share of a disk below which it is marked."""
 
@@ -41,7 +41,7 @@ class HostRow:
 
     @property
     def seen_at(self) -> datetime | None:
-        """When its desk host told something, or itself where it has none."""
+        """When its desk host reported something, or itself where it has none."""
         joined = getattr(self.host, "joined", None)
         return self.host.heartbeat_at or (joined.heard_at if joined and not joined.revoked_at else None)
 

@@ -31,7 +31,7 @@ class Worker(models.Model):
     is_draining = models.BooleanField(default=False)
     """Takes nothing new; what it runs goes on. Stays over restarts, until an operator undrains it."""
     gpus = ReportedJSONField(null=True)
-    """[{index, uuid, name, memory_bytes, free_bytes}] of a gpu worker; [] = none, null = not told yet."""
+    """[{index, uuid, name, memory_bytes, free_bytes}] of a gpu worker; [] = none, null = not reported yet."""
     cpu_places = models.IntegerField(default=0)
     """Training processes that its host without GPUs has room for; 0 = not counted."""
     address = models.CharField(max_length=200, blank=True)  # by which other gpu hosts reach it; "" = none
@@ -211,7 +211,7 @@ class Desktop(models.Model):
     has_vnc = models.BooleanField(default=False)
     born_at = models.DateTimeField(null=True)  # start of this generation
     mirrored_at = models.DateTimeField(null=True)
-    """When its desk host last told of it; null: no desk host does (a remote service's desktop)."""
+    """When its desk host last reported it; null: no desk host does (a remote service's desktop)."""
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

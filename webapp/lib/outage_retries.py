@@ -26,7 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE_S = 900.0
-"""Longer than a restart or a clean-up takes; what waits longer is told as an error."""
+"""Longer than a restart or a clean-up takes; what waits longer is reported as an error."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 PASSING_SQLITE_ERRORS = {
     sqlite3.SQLITE_BUSY,

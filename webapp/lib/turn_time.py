@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from training.contracts.turn_trace import SpentMs, TurnPart
 
 LABELS: dict[TurnPart, tuple[str, str]] = {
-    TurnPart.REPORT: ("recording", "The screenshot and the turn before are stored, and pages are told"),
+    TurnPart.REPORT: ("recording", "The screenshot and the turn before are stored, and pages are updated"),
     TurnPart.SNAPSHOT: ("snapshot", "The desktop's state is kept for branches"),
     TurnPart.TRANSFER: ("transfer", "To the policy server and back"),
     TurnPart.PREPARE: ("prompt", "Prompt and pictures are made ready for the engine"),

@@ -114,7 +114,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.wake.set()
 
     async def run_sender(self) -> None:
-        """The edge of the sending task: on any failure the browser is told to come back with its cursors."""
+        """The edge of the sending task: on any failure the browser has to come back with its cursors."""
         try:
             await self.send_forever()
         except OSError:

@@ -46,7 +46,7 @@ def publish(stream: str, type: str, payload: Mapping[str, object]) -> int:
 
 
 def publish_to(streams: Sequence[str], type: str, payload: Mapping[str, object]) -> list[int]:
-    """The same as `publish`, of one event to several streams, in that order; told in one go."""
+    """The same as `publish`, of one event to several streams, in that order; delivered together."""
     assert all(map(STREAM_NAME.match, streams)), f"not the names of streams: {streams!r}"
     fitted = fitting(max(streams, key=len), type, storable(dict(payload)))
     with transaction.atomic(savepoint=False):

@@ -1,4 +1,4 @@
-"""Append-only event streams: what a browser must be told, in commit order.
+"""Append-only event streams: what a browser must receive, in commit order.
 
 Invariant: within a stream, sequence numbers have no gaps and their order is the order of
 commits, because the number is taken under the stream's row lock in the writing transaction.

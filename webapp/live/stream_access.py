@@ -16,7 +16,7 @@ PAGE = 200
 
 
 Watch = Callable[[AbstractBaseUser, int], None]
-"""Told who asks for the pictures of row PK."""
+"""Called with the one who requests the pictures of row PK."""
 
 _owners: dict[str, type[Model]] = {}
 _watches: dict[str, Watch] = {}

@@ -1,1 +1,1 @@
-"""What a team wants to be told of, and where: rules, and messages that are sent beside the dispatcher."""
+"""What a team is notified about, and where: rules, and messages that are sent beside the dispatcher."""

@@ -21,7 +21,7 @@ from webapp.notifications.channels.targets import MAX_TARGET
 
 
 class Kind(models.TextChoices):
-    """What can be told."""
+    """What can be reported."""
 
     FINISHED = "finished", "An experiment finished"
     FAILED = "failed", "An experiment failed"
@@ -39,7 +39,7 @@ DEFAULT_INBOX_HOURS = 24
 
 
 class NotificationRule(models.Model):
-    """What is told where, for one team."""
+    """Which event goes where, for one team."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="notification_rules")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
@@ -57,7 +57,7 @@ class NotificationRule(models.Model):
     """How its author reached this installation, for links: https://desk.example.org"""
     is_on = models.BooleanField(default=True)
     since = models.DateTimeField(default=timezone.now)
-    """What happened before is not told."""
+    """What happened before is not reported."""
 
     def __str__(self) -> str:
         return f"{self.get_channel_display()} {self.shown_target}".rstrip()

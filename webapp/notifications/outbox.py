@@ -47,7 +47,7 @@ class Lookout:
 
 
 def note_news() -> int:
-    """Queue a message for each rule and each thing that it asks for and was not told of. Returns how many."""
+    """Queue a message for each rule and each event of it that was not reported yet. Returns how many."""
     now = timezone.now()
     rules = NotificationRule.objects.filter(is_on=True)
     return sum(_note_for(rule, now) for rule in rules)
@@ -59,8 +59,8 @@ def _note_for(rule: NotificationRule, now: datetime) -> int:
         del found[key]
     if not found:
         return 0
-    told = rule.deliveries.filter(created_at__gt=now - timedelta(hours=1))
-    room = MAX_PER_HOUR - told.exclude(status=DeliveryStatus.DROPPED).count()
+    sent_lately = rule.deliveries.filter(created_at__gt=now - timedelta(hours=1))
+    room = MAX_PER_HOUR - sent_lately.exclude(status=DeliveryStatus.DROPPED).count()
     rows = [
         Delivery(
             team_id=rule.team_id,

@@ -65,7 +65,7 @@ def add_rule(*, team: Team, by: AbstractBaseUser, site_url: str, wish: NewRule) 
 
 @transaction.atomic
 def switch_rule(*, rule: NotificationRule, is_on: bool, by: AbstractBaseUser) -> None:
-    """Off: it tells nothing, and what waits is kept. On: what happened meanwhile is not told."""
+    """Off: it reports nothing, and what waits is kept. On: what happened meanwhile is not reported."""
     if rule.is_on == is_on:
         return
     rule.is_on = is_on

@@ -36,7 +36,7 @@ class ProbeMiddleware:
 def healthz(request: HttpRequest) -> JsonResponse:
     """200 when the database answers; a database error becomes Django's 500.
 
-    A disk without room is told and still 200: starting this process again would help nothing.
+    A disk without room is named and still 200: starting this process again would help nothing.
     """
     _ask_database()
     missing = [shortage.in_short for shortage in shortages()]

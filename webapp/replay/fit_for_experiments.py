@@ -1,7 +1,7 @@
 """How a replay entry would enter an experiment: as it was sampled, rendered again, or not at all.
 
 It says beforehand what `training.rollouts.replay_admission` decides, which alone knows whether every action
-can be written; what it turned down is told as it was reported.
+can be written; what it turned down is shown as it was reported.
 """
 
 from __future__ import annotations

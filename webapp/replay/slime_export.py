@@ -150,10 +150,10 @@ def conversation(
         if sha and sha != (shas[-1] if shas else ""):
             shas.append(sha)
             mark = "<image>\n"
-        told = f"[Last Action Result]\nAction '{last_kind}' executed successfully."
+        reply = f"[Last Action Result]\nAction '{last_kind}' executed successfully."
         if not last_kind:
-            told = f"[Task]\n{instruction}"
-        messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{told}"})
+            reply = f"[Task]\n{instruction}"
+        messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{reply}"})
         assert turn.action is not None
         where = f"entry {entry.pk}, turn {turn.index + 1}"
         thought = thoughts.get(turn.index, "") if turn.completion else ""

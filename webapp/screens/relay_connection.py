@@ -33,7 +33,7 @@ class Link:
 
     def __init__(self, server_init: bytes, desktop: socket.socket, relay: socket.socket | None) -> None:
         self.server_init = server_init
-        """What the browser is told in answer to its ClientInit."""
+        """What the browser gets in answer to its ClientInit."""
         self._loop = asyncio.get_running_loop()
         self._desktop = desktop
         self._relay = relay

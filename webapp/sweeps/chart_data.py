@@ -13,7 +13,7 @@ from webapp.experiments.sweep_plan import Axis, SweepPlan
 from webapp.sweeps.queries.results import ArmResult
 
 MAX_CURVES = 7
-"""Arms in the chart of curves; more colours cannot be told apart."""
+"""Arms in the chart of curves; more colours cannot be distinguished."""
 
 Place = Callable[[Any], float]
 """Value of an axis -> where it stands on it, 0 at the bottom, 1 at the top."""

@@ -1,4 +1,4 @@
-"""What every tracker can be told."""
+"""What every tracker can be sent."""
 
 from __future__ import annotations
 

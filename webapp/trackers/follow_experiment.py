@@ -17,7 +17,7 @@ BATCH = 2000
 
 @dataclass
 class Sent:
-    """How much a tracker was told."""
+    """How much a tracker was sent."""
 
     points: int = 0
     pictures: int = 0

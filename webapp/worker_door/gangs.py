@@ -62,5 +62,5 @@ def leave(attempt_id: TeamAttempt, host: int, problem: str, is_left_alone: bool)
 
 @gpu_host.patient_request
 def gathering(attempt_id: GangAttempt) -> Gathering:
-    """What the members have told."""
+    """What the members have reported."""
     return gathering_of(attempt_id)

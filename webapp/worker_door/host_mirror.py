@@ -77,7 +77,7 @@ def record_host(host: OwnHost, state: HostState) -> None:
 
 @env_host.request
 def record_changes(host: OwnHost, by: OwnWorker, changes: HostChanges) -> bool:
-    """What differs from what `by` told last; False when it has to tell everything."""
+    """What differs from the last report of `by`; False when it has to report everything."""
     return desk_hosts.record_changes(host=host, by=by, changes=changes)
 
 

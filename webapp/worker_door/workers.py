@@ -42,14 +42,14 @@ def beat_worker(
 ) -> bool:
     """Record that a worker is alive; True while it is being drained."""
     _hear(version, clock_s)
-    told: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
-    told |= {"version": version, "is_joined": bool(caller.get())}
-    is_draining = workers.beat_again(**told)
+    heartbeat: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
+    heartbeat |= {"version": version, "is_joined": bool(caller.get())}
+    is_draining = workers.beat_again(**heartbeat)
     if is_draining is not None:
         return is_draining
     require_own_name(name, queue)
     try:
-        return workers.beat_worker(**told).is_draining
+        return workers.beat_worker(**heartbeat).is_draining
     except workers.NameTaken as error:
         raise NotYours(str(error)) from error
 

@@ -112,8 +112,8 @@ class AgentClient:
         self._tells_waiting = status == 200
         if status != 200:
             return None
-        told = _object(raw)
-        return Waiting(told["working"], [(str(name), float(left_s)) for name, left_s in told["timers"]])
+        waiting = _object(raw)
+        return Waiting(waiting["working"], [(str(name), float(left_s)) for name, left_s in waiting["timers"]])
 
     def begin_evaluation(self) -> None:
         """Commands are an evaluator's from now on. OSWorld's own server knows no such call."""

@@ -44,7 +44,7 @@ class Agent(Protocol):
     def launch(
         self, command: str | list[str], *, shell: bool = False, env: dict[str, str] | None = None
     ) -> int:
-        """Start a program on the screen; its pid inside the desktop, 0 where that is not told."""
+        """Start a program on the screen; its pid inside the desktop, 0 where that is not known."""
 
     def open_file(self, path: str) -> None:
         """Open a file in the program that the guest has for it."""

@@ -27,7 +27,7 @@ IN_VAIN, LEAST_TRUST = 2, -3
 """A kind of timer is waited for until this many more were in vain than not; successes count up to a limit."""
 
 Kind = tuple[str, int]
-"""Program, and about how long it waits: a menu's delay is told apart from an autosave of the same program."""
+"""Program, and about how long it waits: a menu's delay and an autosave of one program differ."""
 
 
 class Unsettled(StrEnum):
@@ -77,7 +77,7 @@ class LateRepaints:
         return Unsettled.MOVING
 
     def look_later(self, *, is_changed: bool) -> None:
-        """Told at the next look: what the timers that were not waited for have brought."""
+        """Reported at the next look: what the timers that were not waited for have brought."""
         ended = {kind for kind, moment in self._foreseen.items() if is_changed or time.monotonic() > moment}
         self._learn(ended, is_drawn=is_changed)
         self._foreseen = {kind: moment for kind, moment in self._foreseen.items() if kind not in ended}

@@ -33,7 +33,7 @@ class AtCapacity(EnvError):
     ) -> None:
         super().__init__(message, kind=ErrorKind.QUOTA)
         self.retry_after_s = retry_after_s
-        """When to ask again, seconds; None = not told, ask with growing pauses."""
+        """When to ask again, seconds; None = unknown, ask with growing pauses."""
         self.position = position
         """Place in the other side's queue, 1 = next; None = unknown."""
         self.wait_s = wait_s

@@ -59,7 +59,7 @@ class Mirror:
         """Snapshots that the database was asked about last."""
         self._is_draining: bool | None = None
         self._expected: list[DesktopsWanted] = []
-        """What the desk host was told last of leases to come."""
+        """What the desk host was sent last about leases to come."""
 
     def run(self, stopping: threading.Event) -> None:
         """Until the worker stops."""
@@ -105,7 +105,7 @@ class Mirror:
         return True
 
     def _start_over(self) -> None:
-        """What the rows and the desk host say from now on may have nothing to do with what was told."""
+        """What the rows and the desk host say from now on may have nothing to do with what was sent."""
         self._version = -1
         self._teller.forget()
 

@@ -32,7 +32,7 @@ def how_it_ended(code: int) -> str:
 
 def why_trainer_ended(code: int, log_tail: str) -> str:
     """A sentence without its dot. The log's tail should hold a whole traceback."""
-    if code < 0:  # the launcher itself; a rank's end is told by its launcher
+    if code < 0:  # the launcher itself; a rank's end is reported by its launcher
         return f"the trainer {how_it_ended(code)}"
     if incomplete := INCOMPLETE.search(log_tail):
         return incomplete["what"]

@@ -3,7 +3,7 @@
 come -> model and shared folder here -> meet the others -> trainer's ranks -> until they or the attempt end
 
 What happens to the attempt is decided where it runs: here only ranks are started, none is left behind, and
-why this host left is told.
+why this host left is reported.
 """
 
 from __future__ import annotations

@@ -156,8 +156,8 @@ class Agent:
     def prepare_spare(self) -> None:
         """Make the space after this one, while the trajectory does something else."""
         if self.session.spare is None:
-            told = self.session.begin_spare().told
-            asyncio.get_running_loop().add_reader(told, self._finish_spare)
+            ready_pipe = self.session.begin_spare().ready_pipe
+            asyncio.get_running_loop().add_reader(ready_pipe, self._finish_spare)
 
     def _finish_spare(self) -> None:
         self._stop_waiting_for_spare()
@@ -165,8 +165,8 @@ class Agent:
 
     def _stop_waiting_for_spare(self) -> None:
         spare = self.session.spare
-        if spare is not None and not spare.told.closed:
-            asyncio.get_running_loop().remove_reader(spare.told)
+        if spare is not None and not spare.ready_pipe.closed:
+            asyncio.get_running_loop().remove_reader(spare.ready_pipe)
 
     def reap_orphans(self) -> None:
         """A machine is never reset in place, so what its programs leave behind is collected meanwhile."""

@@ -48,9 +48,9 @@ class MachineSpace:
             limit_files(ROOT_DEVICE, account.pw_uid, space_mb=layout.disk_mb, inodes=inodes)
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write(SPARED_LAST)
-        self._process, told = spawn_first(["/bin/sh", "-c", FIRST_PROCESS], _stage)
-        with told:
-            if not told.readline():
+        self._process, ready_pipe = spawn_first(["/bin/sh", "-c", FIRST_PROCESS], _stage)
+        with ready_pipe:
+            if not ready_pipe.readline():
                 raise OSError(f"no space for programs: its first process ended with {self._process.wait()}")
         self.door = Door(os.getpid(), self._process.pid, uid=account.pw_uid, gid=account.pw_gid)
 

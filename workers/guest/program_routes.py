@@ -234,7 +234,7 @@ class ProgramRoutes:
                 )
         except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
             raise HttpError(500, f"cannot start {argv[0]!r}: {exc.strerror}") from exc
-        except subprocess.SubprocessError as exc:  # of preexec_fn only this is told
+        except subprocess.SubprocessError as exc:  # of preexec_fn only this is reported
             raise HttpError(500, f"cannot start {argv[0]!r} in {folder}") from exc
         self.waited_for.add(process.pid)
         return process

@@ -138,7 +138,7 @@ class ProgramSpace:
         self.door: Door | None = None
         self.bus: subprocess.Popen | None = None
         """The session bus in it; it belongs to the programs."""
-        self._process, self.told = spawn_first(self._command(), self._stage)
+        self._process, self.ready_pipe = spawn_first(self._command(), self._stage)
         """The pipe is readable when it is ready."""
 
     @property
@@ -154,7 +154,7 @@ class ProgramSpace:
     def wait_ready(self) -> Door:
         """Raises OSError."""
         if self.door is None:
-            with self.told as said:
+            with self.ready_pipe as said:
                 if not said.readline():
                     raise OSError(f"no space for programs: bwrap ended with {self._process.wait()}")
             judges = self._process.pid

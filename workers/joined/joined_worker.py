@@ -100,7 +100,7 @@ class JoinedWorker:
         try:
             worker_row.end()
         except (DatabaseError, CallRefused) as error:
-            log.warning("the server was not told that this worker stops: %s", error)
+            log.warning("the server did not hear that this worker stops: %s", error)
 
 
 def announce(role: str, number: int, slots: int) -> SpooledReports:

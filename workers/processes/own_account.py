@@ -100,12 +100,12 @@ def lend(folder: Path, names: Iterable[str], account: Account) -> None:
 
 
 def go_on_as(
-    account: Account, argv: list[str], *, shown: Iterable[Path], home: Path, told: Iterable[str] = ()
+    account: Account, argv: list[str], *, shown: Iterable[Path], home: Path, passed: Iterable[str] = ()
 ) -> NoReturn:
     """Become `argv` as this user, with the same process id and open files marked inheritable.
 
-    `shown`: folders that it needs although folders above them may be closed to it. `told`: variables of this
-    process's environment that it may know besides the harmless ones. Raises NoAccount.
+    `shown`: folders that it needs although folders above them may be closed to it. `passed`: variables of
+    this process's environment that it may know besides the harmless ones. Raises NoAccount.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -121,7 +121,7 @@ def go_on_as(
     command = [setpriv, f"--reuid={account.uid}", f"--regid={account.gid}", "--pdeathsig=keep"]
     groups = ",".join(map(str, account.groups))
     command += [f"--groups={groups}" if groups else "--clear-groups", "--inh-caps=-all", "--"]
-    extra = {name: os.environ[name] for name in told if name in os.environ}
+    extra = {name: os.environ[name] for name in passed if name in os.environ}
     os.execve(setpriv, [*command, *argv], kept_environment() | extra | {"HOME": str(home)})
 
 

@@ -35,7 +35,7 @@ class SetupError(TaskError):
 
 
 class EvaluatorError(TaskError):
-    """Raised when no score can be told."""
+    """Raised when no score can be given."""
 
 
 class OracleError(TaskError):

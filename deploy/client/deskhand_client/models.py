@@ -917,7 +917,7 @@ class PairedChangeOut(TypedDict):
 
 
 class PasswordOut(TypedDict):
-    """A new password, told once."""
+    """A new password, shown once."""
 
     password: str
 

@@ -1201,7 +1201,7 @@ class Operations(Transport):
         stalled_minutes: int | None = None,
         inbox_hours: int | None = None,
     ) -> models.NotificationRuleOut:
-        """Tell of these from now on."""
+        """Report these from now on."""
         return self._call(
             "POST",
             "/notifications/rules",

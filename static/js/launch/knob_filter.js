@@ -19,7 +19,7 @@ export function filterKnobs() {
   }
   const empty = form.querySelector("[data-no-match]");
   empty.hidden = numShown > 0;
-  empty.textContent = changedOnly && !words.length ? "Nothing differs from the starting point." : "No knob matches.";
+  empty.textContent = changedOnly && !words.length ? "Nothing differs from the starting point." : "No setting matches.";
 }
 
 export function clearFilter() {

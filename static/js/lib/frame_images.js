@@ -6,7 +6,7 @@ const SMALL_WIDTH = 800; // pixels; below it the lossless PNG is smaller than th
 const kept = new Map(); // sha -> { image, ready }
 let variant = "jpg";
 
-// Which file to show; told by the width of the frames that follow.
+// Which file to show; known by the width of the frames that follow.
 export function showWidth(width) {
   if (width) variant = width <= SMALL_WIDTH ? "png" : "jpg";
 }

@@ -1,5 +1,5 @@
 // A live desktop in the page: noVNC on our own socket, opened again when the line breaks. Knows nothing of
-// who may do what: it is told whether to send input, and the server decides whether input passes.
+// who may do what: it gets whether to send input, and the server decides whether input passes.
 import RFB from "../../vendor/novnc/core/rfb.js";
 
 const FIRST_RETRY_MS = 400;

@@ -42,9 +42,7 @@ def test_an_alarm_leads_to_its_cause_its_trajectories_and_a_clone_with_the_remed
     page.locator("#alarm-truncation").get_by_role("link", name="Parse collapse").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Parse collapse")
-    expect(page.locator("[data-cause]")).to_contain_text(
-        "It has likely brought about Truncation (since step 9)"
-    )
+    expect(page.locator("[data-cause]")).to_contain_text("Likely led to Truncation (since step 9)")
     page.wait_for_function(THRESHOLD)
     expect(page.locator("figure.chart")).to_have_count(1)
     expect(page.locator("table.evidence tbody tr").first).to_contain_text(f"#{worst.pk}")

@@ -92,7 +92,7 @@ def test_a_change_is_marked_counted_and_taken_back(sign_in: SignIn, people: Peop
 
 def test_the_knob_search_leaves_only_what_matches(sign_in: SignIn, people: People, launchable: str):
     page = open_launch(sign_in, people, launchable)
-    page.get_by_label("Find a knob").fill("group size")
+    page.get_by_label("Search settings").fill("group size")
     expect(knob(page, "algorithm.group_size")).to_be_visible()
     expect(page.locator("[data-knob]:visible")).to_have_count(1)
 

@@ -71,7 +71,7 @@ def test_rules_are_tried_saved_and_kept_as_a_snapshot(sign_in: SignIn, people: P
     page.get_by_role("button", name="Try").click()
     expect(page.locator("[data-entering]")).to_have_text("2")
     expect(page.get_by_role("cell", name="Enough of its task")).to_be_visible()
-    page.get_by_label("Save what was tried as").fill("few")
+    page.get_by_label("Save these rules as").fill("few")
     page.get_by_role("button", name="Save as the next version").click()
     page.get_by_label("Name of a snapshot by few.v1").fill("monday")
     page.get_by_role("button", name="Take a snapshot").click()

@@ -345,7 +345,7 @@ def test_a_panel_shows_the_limit_of_its_guard(client: Client, operator, team: Te
     [
         (True, "running", ["Not evaluated yet", "Measured at the end"]),
         (True, "cancelled", ["Not reached", "Not reached"]),
-        (False, "finished", ["Not asked for", "Not asked for"]),
+        (False, "finished", ["Not requested", "Not requested"]),
     ],
 )
 def test_a_success_that_was_not_measured_says_why(

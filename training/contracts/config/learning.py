@@ -113,7 +113,7 @@ class OptimiserConfig(Section):
     num_hosts: int = knob(1, "GPU hosts that they are spread over, as many on each.", ge=1, le=32)
     least_hosts: int = knob(
         0,
-        "Hosts that will do for going on after one was lost, with as many processes on each as before; "
+        "Minimum hosts to continue with after one was lost, with as many processes on each as before; "
         "0 = it waits for num_hosts.",
         ge=0,
         le=32,

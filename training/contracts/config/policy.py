@@ -74,7 +74,7 @@ class PromptConfig(Section):
     history: Literal["full", "window", "actions"] = knob(
         "full",
         "window: older screenshots between the first and the last ones are left out, their texts stay. "
-        "actions: turns before the last screenshots are told as a list of what was done.",
+        "actions: turns before the last screenshots are given as a list of what was done.",
     )
     keep_first_images: int = knob(1, "With a window: first turns that keep their screenshot.", ge=0)
     keep_last_images: int = knob(2, "With a window or actions: last turns that keep their screenshot.", ge=1)

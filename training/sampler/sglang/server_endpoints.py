@@ -83,7 +83,7 @@ class ServerState:
 
 
 def health(timeout_s: float = 10.0) -> Call[None]:
-    """Answers when the server runs (it does not ask the scheduler unless it is told to generate)."""
+    """Answers when the server runs (it does not ask the scheduler unless it has to generate)."""
     return Call("GET", "/health", _nothing, timeout_s=timeout_s)
 
 

@@ -8,14 +8,14 @@ from webapp.experiments.guards import GUARDS
 from webapp.experiments.models import AlarmRecord, AlarmStatus
 
 LATEST_CAUSE_STEPS = 2
-"""A cause may cross its limit this many steps after what it brings about."""
+"""A cause may cross its limit this many steps after its effect."""
 
 
 PLACES = {name: place for place, name in enumerate(GUARDS)}
 
 
 def causes_first(alarms: Iterable[AlarmRecord]) -> list[AlarmRecord]:
-    """Active ones first; among these, causes before what they bring about."""
+    """Active ones first; among these, causes before their effects."""
     return sorted(
         alarms,
         key=lambda alarm: (alarm.status != AlarmStatus.ACTIVE, PLACES.get(alarm.name, len(PLACES))),

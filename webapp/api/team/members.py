@@ -35,7 +35,7 @@ class NewMemberOut(Schema):
 
     member: MemberOut
     password: str | None
-    """Of an account that was made for them; it is not told again."""
+    """Of an account that was made for them; it is not shown again."""
 
 
 class MemberIn(Schema):
@@ -52,7 +52,7 @@ class RoleIn(Schema):
 
 
 class PasswordOut(Schema):
-    """A new password, told once."""
+    """A new password, shown once."""
 
     password: str
 

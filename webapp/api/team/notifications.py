@@ -1,4 +1,4 @@
-"""/notifications: what the current team is told of, where, and how sending it went."""
+"""/notifications: what the current team is notified about, where, and how sending it went."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ router = Router(tags=["notifications"])
 
 
 class NotificationRuleIn(Schema):
-    """What is told where."""
+    """Which event goes where."""
 
     channel: ChannelName
     kinds: list[Kind] = Field(min_length=1, max_length=len(Kind))
@@ -92,7 +92,7 @@ def list_rules(request: MemberRequest) -> Any:
 
 @router.post("/rules", response={201: NotificationRuleOut}, operation_id="add_notification_rule")
 def add_rule(request: MemberRequest, body: NotificationRuleIn) -> Any:
-    """Tell of these from now on."""
+    """Report these from now on."""
     team = member(request, Role.ADMIN).team
     site, wish = request.build_absolute_uri("/"), rules.NewRule(**body.model_dump())
     return Status(201, rules.add_rule(team=team, by=request.user, site_url=site, wish=wish))

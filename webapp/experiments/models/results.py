@@ -210,7 +210,7 @@ class AlarmRecord(models.Model):
 
 
 class Incident(models.Model):
-    """Something that happened to the experiment, told on its page: crash, resume, lost worker."""
+    """Something that happened to the experiment, shown on its page: crash, resume, lost worker."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="incidents")
     kind = models.CharField(max_length=32)

@@ -71,7 +71,7 @@ def gpu_workers() -> list[Worker]:
 
 
 def workers_in_pool(online: list[Worker]) -> list[PoolWorker]:
-    """Those of them that have told what they have."""
+    """Those of them that have reported what they have."""
     return [_pool_worker(row) for row in online if row.gpus is not None]
 
 

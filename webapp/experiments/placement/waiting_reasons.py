@@ -1,4 +1,4 @@
-"""Why an experiment waits, in words: the decision of this moment, told."""
+"""Why an experiment waits, in words: the decision of this moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class QueueState:
     pool: Pool
     decision: Decision
     num_workers: int
-    """Online, also those that have not told yet what they have."""
+    """Online, also those that have not reported yet what they have."""
 
     @property
     def order(self) -> list[int]:
@@ -53,7 +53,7 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
     if not state.num_workers:
         return "No gpu worker is online. Start one with `make up` or on a GPU host."
     if not state.pool.workers:
-        return "Waits until a gpu worker has told which GPUs it has."
+        return "Waits until a gpu worker has reported its GPUs."
     wait = state.decision.waits.get(experiment.pk)
     if wait is None:
         return "Starts in a moment."

@@ -31,15 +31,15 @@ def called_as(*, attempt_id: int, host: int) -> list[str]:
 
 
 def gathering_of(attempt_id: int) -> Gathering:
-    """What the members have told."""
+    """What the members have reported."""
     members = list(GangMember.objects.filter(attempt=attempt_id).order_by("host"))
     missing = tuple(one.worker_name for one in members if not one.address)
-    told = [f"{one.worker_name}: {one.problem}" for one in members if one.problem]
+    member_problems = [f"{one.worker_name}: {one.problem}" for one in members if one.problem]
     # A host that has just died may be called before it is known for lost: it will not come. One that dies
     # later, or is cut off, leaves ranks elsewhere that wait in a collective for ever.
     lost = Worker.objects.filter(name__in=[one.worker_name for one in members]).order_by("name")
     lost = lost.filter(~Q(status=WorkerStatus.ONLINE) & Q(name__in=missing) | Q(status=WorkerStatus.LOST))
     gone = [one.name for one in lost]
-    told += [f"{name} does not answer any more" for name in gone]
+    member_problems += [f"{name} does not answer any more" for name in gone]
     failed = any(one.problem and not one.is_left_alone for one in members) or not set(gone) <= set(missing)
-    return Gathering(tuple(one.address for one in members), missing, tuple(told), failed)
+    return Gathering(tuple(one.address for one in members), missing, tuple(member_problems), failed)

@@ -44,8 +44,8 @@ def raise_alarm(experiment_id: int, alarm: Alarm) -> None:
     )
     if not rows.update(**values, num_times=F("num_times") + 1):
         AlarmRecord.objects.create(experiment_id=experiment_id, name=alarm.name, **values, **onset)
-    told = {"name": alarm.name, "step": alarm.step, "message": alarm.message}
-    publish(experiment_stream(experiment_id), "alarm.raised", told)
+    event = {"name": alarm.name, "step": alarm.step, "message": alarm.message}
+    publish(experiment_stream(experiment_id), "alarm.raised", event)
 
 
 @transaction.atomic

@@ -25,10 +25,10 @@ def record_disk_wait(experiment_id: int, shortage: str) -> None:
 def record_start_wait(experiment_id: int, message: str) -> None:
     """Show `message` on its page; does nothing once it has started."""
     with transaction.atomic():
-        told = (
+        reason = (
             Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.STARTING)
             .exclude(message=message)
             .update(message=message)
         )
-        if told:
+        if reason:
             publish_status(experiment_id, ExperimentStatus.STARTING, message)

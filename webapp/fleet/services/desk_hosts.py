@@ -1,6 +1,6 @@
 """Writes of the mirror: what a desk host says of itself and its desktops becomes rows.
 
-The mirror tells everything first and now and then, in between what differs from what it told last. Only the
+The mirror reports everything first and now and then, in between what differs from its last report. Only the
 mirror changes the phase of a desktop that a desk host owns.
 """
 
@@ -91,8 +91,8 @@ def _record_desktops(host: str, desktops: Sequence[DesktopState], providers: Set
     new = {state.name for state in desktops} - set(rows)
     # Known under another phase: GONE by mistake, or named by a trajectory before we heard of it.
     rows |= {row.name: row for row in Desktop.objects.filter(name__in=new)} if new else {}
-    known: list[Told] = []
-    unknown: list[Told] = []
+    known: list[Reported] = []
+    unknown: list[Reported] = []
     num_changed = 0
     for state in desktops:
         row = rows.get(state.name)
@@ -115,13 +115,13 @@ def _differs(row: Desktop, state: DesktopState) -> bool:
     return any(getattr(row, name) != stored_value(Desktop, name, getattr(state, name)) for name in _SHOWN)
 
 
-Told = tuple[Desktop, DesktopState]
-Write = Callable[[str, Sequence[Told], str], None]
+Reported = tuple[Desktop, DesktopState]
+Write = Callable[[str, Sequence[Reported], str], None]
 
 
-def _write_each(host: str, told: Sequence[Told], unique: str) -> None:
+def _write_each(host: str, reported: Sequence[Reported], unique: str) -> None:
     """As `_write`, one by one: all but those that the database refuses."""
-    for row, state in told:
+    for row, state in reported:
         try:
             with transaction.atomic():
                 _write(host, [(row, state)], unique)
@@ -129,23 +129,23 @@ def _write_each(host: str, told: Sequence[Told], unique: str) -> None:
             log.warning("desktop %r of %s is not recorded: %s", state.name[:80], host, error)
 
 
-def _write(host: str, told: Sequence[Told], unique: str) -> None:
+def _write(host: str, reported: Sequence[Reported], unique: str) -> None:
     """One statement for all; `unique`: the column by which rows that there are already are found."""
-    told = _without_others(host, told)
-    if not told:
+    reported = _without_others(host, reported)
+    if not reported:
         return
     now = timezone.now()
     workers: dict[str, int] = {}
-    if any(state.holder for _, state in told):
+    if any(state.holder for _, state in reported):
         workers = dict(Worker.objects.filter(host=host).values_list("name", "pk"))
-    for row, state in told:
+    for row, state in reported:
         for name in _SHOWN:
             setattr(row, name, getattr(state, name))
         for name in _FIGURES:
             setattr(row, name, getattr(state.figures, name))
         row.host, row.mirrored_at = host, now
         row.worker_id = workers.get(state.holder.rpartition("/")[0])
-    rows = [row for row, _ in told]
+    rows = [row for row, _ in reported]
     if unique:
         Desktop.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=[unique], update_fields=_WRITTEN
@@ -155,30 +155,30 @@ def _write(host: str, told: Sequence[Told], unique: str) -> None:
 
 
 def _without_others(
-    host: str, told: Sequence[tuple[Desktop, DesktopState]]
+    host: str, reported: Sequence[tuple[Desktop, DesktopState]]
 ) -> Sequence[tuple[Desktop, DesktopState]]:
     """Rows of another host that lives stay as they are: a name in a report is no right to them."""
-    names = [state.name for _, state in told]
+    names = [state.name for _, state in reported]
     others = Desktop.objects.filter(name__in=names).exclude(host=host).exclude(mirrored_at=None)
     taken = set(others.exclude(phase=DesktopPhase.GONE).values_list("name", flat=True))
-    return [one for one in told if one[1].name not in taken] if taken else told
+    return [one for one in reported if one[1].name not in taken] if taken else reported
 
 
-def _write_figures(host: str, told: dict[str, DesktopFigures]) -> None:
+def _write_figures(host: str, reported: dict[str, DesktopFigures]) -> None:
     """One statement for all; whole rows would take four times as long."""
-    if not told:
+    if not reported:
         return
-    columns = {name: f"told.column{number}" for number, name in enumerate(_FIGURES, start=2)}
+    columns = {name: f"reported.column{number}" for number, name in enumerate(_FIGURES, start=2)}
     if connection.vendor == "postgresql":  # which takes a column of nothing but NULL for texts
         columns["lease_until"] += "::timestamptz"
     sets = ", ".join(f"{name} = {value}" for name, value in columns.items())
-    values = ", ".join([f"({', '.join(['%s'] * (1 + len(columns)))})"] * len(told))
+    values = ", ".join([f"({', '.join(['%s'] * (1 + len(columns)))})"] * len(reported))
     sql = (
-        f"UPDATE fleet_desktop SET {sets}, updated_at = %s FROM (VALUES {values}) AS told "
-        "WHERE fleet_desktop.host = %s AND fleet_desktop.name = told.column1"
+        f"UPDATE fleet_desktop SET {sets}, updated_at = %s FROM (VALUES {values}) AS reported "
+        "WHERE fleet_desktop.host = %s AND fleet_desktop.name = reported.column1"
     )
     params: list[Any] = [timezone.now()]
-    for name, figures in told.items():
+    for name, figures in reported.items():
         params += [name, *(getattr(figures, column) for column in _FIGURES)]
     execute(sql, [*params, host])
 

@@ -42,16 +42,16 @@ def beat_again(
 
 
 @transaction.atomic
-def beat_worker(*, name: str, host: str, **told: Any) -> Worker:
+def beat_worker(*, name: str, host: str, **report: Any) -> Worker:
     """Record that a worker is alive, as `beat_again`; one coming back under its name is online again.
 
     Raises NameTaken when the row is of another host, which would hand over all that it runs.
     """
-    if beat_again(name=name, host=host, **told) is not None:
+    if beat_again(name=name, host=host, **report) is not None:
         return Worker.objects.get(name=name)
-    _require_free(name, host, is_joined=told.get("is_joined", False))
+    _require_free(name, host, is_joined=report.get("is_joined", False))
     now = timezone.now()
-    values = {**told, "host": host, "status": WorkerStatus.ONLINE, "heartbeat_at": now, "started_at": now}
+    values = {**report, "host": host, "status": WorkerStatus.ONLINE, "heartbeat_at": now, "started_at": now}
     # A host that is being drained stays so for workers that join it.
     if Host.objects.filter(name=host, is_draining=True).exists():
         values["is_draining"] = True

@@ -74,7 +74,7 @@ def _on_gpus(config: ExperimentConfig, shape: ModelShape, host: GpuHost) -> Iter
     memory = min(host.gpus)
     found = footprint(config, shape, memory)
     if config.optimiser.num_hosts > 1:
-        pass  # told by _several_hosts
+        pass  # reported by _several_hosts
     elif found.num_gpus > len(host.gpus):
         trainers, engine = config.optimiser.num_processes, found.num_engine_gpus
         text = (

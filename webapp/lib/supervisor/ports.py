@@ -12,7 +12,7 @@ OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LOWEST = 10_000
 """Below are the ports that well-known services have."""
 PATIENCE_S = 2.0
-"""How long a server that was told to stop may take to let go of its port."""
+"""How long a server that was stopped may take to let go of its port."""
 
 
 class PortTaken(Exception):

@@ -51,7 +51,7 @@ class Rules(BaseModel):
 
     def words(self) -> str:
         """The rules in one line."""
-        told = ["only gold"] if self.only_gold else []
+        parts = ["only gold"] if self.only_gold else []
         limits = (
             ("at most", self.max_per_task, "per task"),
             ("at most", self.max_per_cluster, "per cluster"),
@@ -59,9 +59,9 @@ class Rules(BaseModel):
             ("ratio from", self.min_ratio, ""),
             ("reward from", self.min_reward, ""),
         )
-        told += [f"{start} {value:g} {end}".strip() for start, value, end in limits if value is not None]
-        told += [f"nothing found by {name}" for name in self.without]
-        return ", ".join(told) or "everything accepted or gold"
+        parts += [f"{start} {value:g} {end}".strip() for start, value, end in limits if value is not None]
+        parts += [f"nothing found by {name}" for name in self.without]
+        return ", ".join(parts) or "everything accepted or gold"
 
 
 @dataclass(slots=True)

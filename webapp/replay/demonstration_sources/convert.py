@@ -93,9 +93,9 @@ def _line(episode: Any, pictures: Path, mapping: Mapping) -> dict[str, Any]:
         picture, screen = _picture(step, pictures, mapping, f"{mapping.steps}[{number}]")
         thought = str(at(step, mapping.thought) or "") if mapping.thought else ""
         for action in _actions(step, screen, mapping, f"{mapping.steps}[{number}]"):
-            told = f"[Task] {instruction}\n\n" if not messages else ""
+            lead = f"[Task] {instruction}\n\n" if not messages else ""
             images.append(picture)
-            messages.append({"role": "user", "content": f"{told}<image>"})
+            messages.append({"role": "user", "content": f"{lead}<image>"})
             text = format_action(action, "json", CoordinateSpace.SCREEN, screen)
             messages.append({"role": "assistant", "content": f"{thought}\n{text}".strip()})
             thought = ""

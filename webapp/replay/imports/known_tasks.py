@@ -67,9 +67,9 @@ class KnownTasks:
 def _demonstrated(
     task_id: str, data: dict[str, Any], metadata: dict[str, Any], instruction: str
 ) -> TaskRecord:
-    told = metadata.get("instruction") or data.get("instruction") or instruction or task_id
+    words = metadata.get("instruction") or data.get("instruction") or instruction or task_id
     domain = metadata.get("domain") or data.get("domain") or ""
-    task = Task(task_id=task_id, instruction=str(told), family=str(domain)[:MAX_FAMILY])
+    task = Task(task_id=task_id, instruction=str(words), family=str(domain)[:MAX_FAMILY])
     return TaskRecord.made_from(
         task, status=TaskStatus.UNSUPPORTED, reason=ONLY_SHOWN, reasons={"own": ONLY_SHOWN}
     )

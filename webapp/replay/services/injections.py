@@ -118,7 +118,7 @@ def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
 
 
 def record_skips(*, experiment: Experiment, skips: Iterable[ReplaySkip]) -> None:
-    """Count the entries that the trainer could not use; the first ones of a reason are told on its page.
+    """Count the entries that the trainer could not use; the first ones of a reason are shown on its page.
 
     Those that were deleted meanwhile are left out.
     """
@@ -126,14 +126,14 @@ def record_skips(*, experiment: Experiment, skips: Iterable[ReplaySkip]) -> None
     wanted = {skip.entry_id for skip in skips}
     kept = set(ReplayEntry.objects.filter(pk__in=wanted).values_list("pk", flat=True))
     with transaction.atomic():
-        told = set(experiment.replay_skips.values_list("reason", flat=True).distinct())
+        reported = set(experiment.replay_skips.values_list("reason", flat=True).distinct())
         by_reason: dict[str, list[ReplaySkip]] = defaultdict(list)
         for skip in skips:
             if skip.entry_id in kept:
                 by_reason[skip.reason].append(skip)
                 _count_skip(experiment, skip)
         for reason, found in by_reason.items():
-            if reason not in told:
+            if reason not in reported:
                 record_incident(experiment.pk, "replay_skipped", skip_words(found))
 
 

@@ -2,7 +2,7 @@
 
 A label is an event: it holds what was before and after, and an undo is one more event that restores the
 `before` of the one it undoes. The entry's columns are the latest `after`. Every change locks its entry, so
-of two people who answer the same question one wins and the other is told who was first.
+of two people who answer the same question one wins and the other sees who was first.
 """
 
 from __future__ import annotations

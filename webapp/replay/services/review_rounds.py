@@ -47,7 +47,7 @@ def start_round(
 ) -> ReviewRound:
     """Give the first entries of a filter, and checks, to `num_labels` of `people` (account names) each.
 
-    Checks are gold and rejected entries, mixed in and not told apart. Raises BadValue.
+    Checks are gold and rejected entries, mixed in and not marked. Raises BadValue.
     """
     check_text(name, "name")
     name = name.strip()

@@ -1,4 +1,4 @@
-"""A branch and a take-over, told with turns that the recording has: no screen is made up."""
+"""A branch and a take-over, made of turns that the recording has: no screen is made up."""
 
 from __future__ import annotations
 

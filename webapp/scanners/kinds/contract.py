@@ -81,7 +81,7 @@ class Pattern(Kind):
 
 
 class Asked(ChatModel, Kind):
-    """A kind that a language model judges; it is never told score or reward."""
+    """A kind that a language model judges; it never gets score or reward."""
 
     @property
     def lacks_model(self) -> bool:

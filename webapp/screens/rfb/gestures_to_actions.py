@@ -3,7 +3,7 @@
     press, release            -> click       twice, three times within DOUBLE_S -> double_click, triple_click
     press, move, release      -> drag        wheel notches at one place -> one scroll
     characters in a row       -> one type    key with modifiers, or without a character -> key
-An action begins with its first event, so that the screen before it can be told; it ends when nothing more
+An action begins with its first event, so that the screen before it is known; it ends when nothing more
 can belong to it. What a person does apart from that (hovering, a modifier held while clicking) is no
 action: `Action` cannot say it. Times are wall-clock seconds.
 """

@@ -51,8 +51,8 @@ class TensorboardFiles:
             encoded = Summary.Image(
                 height=height, width=width, colorspace=RGB, encoded_image_string=picture.jpeg
             )
-            told = SummaryMetadata(summary_description=picture.caption)
-            value = Summary.Value(tag=picture.name, image=encoded, metadata=told)
+            summary_metadata = SummaryMetadata(summary_description=picture.caption)
+            value = Summary.Value(tag=picture.name, image=encoded, metadata=summary_metadata)
             event = Event(step=picture.step, wall_time=picture.at.timestamp(), summary=Summary(value=[value]))
             self._write(event)
         self._flush()

@@ -18,8 +18,8 @@ IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 def schema_of(columns: dict[str, pa.DataType], features: dict[str, Any]) -> pa.Schema:
     """The columns, and for `datasets` its `features`, as its `Features.to_dict` writes them."""
-    told = json.dumps({"info": {"features": features}})
-    return pa.schema(list(columns.items()), metadata={"huggingface": told})
+    huggingface = json.dumps({"info": {"features": features}})
+    return pa.schema(list(columns.items()), metadata={"huggingface": huggingface})
 
 
 def value_feature(kind: str) -> dict[str, str]:

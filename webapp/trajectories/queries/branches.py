@@ -1,4 +1,4 @@
-"""Where a trajectory can be continued, by whom, and what its branches were told."""
+"""Where a trajectory can be continued, by whom, and the words that its branches got."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def root_of(trajectory: Trajectory) -> Trajectory:
 
 
 def first_text(branch: Trajectory) -> str:
-    """What the agent is told at the first turn of a branch: what its parent's agent was told there."""
+    """What the agent reads at the first turn of a branch: what its parent's agent read there."""
     turn, parent_id = branch.group.branch_turn, branch.group.parent_id
     instruction = str(branch.task.instruction)
     if not turn or not branch.turns.filter(completion__isnull=False).exists():

@@ -1,4 +1,4 @@
-"""What watchers of trajectories and experiments are told; inside the writing transaction."""
+"""What watchers of trajectories and experiments receive; inside the writing transaction."""
 
 from typing import Any
 

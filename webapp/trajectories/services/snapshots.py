@@ -1,4 +1,4 @@
-"""Snapshots of trajectories' desktops: kept on request, told by their hosts, found for a branch.
+"""Snapshots of trajectories' desktops: kept on request, reported by their hosts, found for a branch.
 
 The files lie with the desk host that took them; rows here say which there are. A host drops its oldest when
 it keeps too many, and what no row knows any more is dropped by the env worker that mirrors the host.

@@ -111,7 +111,7 @@ def give_up_root(options: argparse.Namespace) -> None:
         [*argv, "--socket-handle", str(listener.fileno())],
         shown=[path for path in shown if path.is_dir()],
         home=state_dir,
-        told=map(variable_of, logins),
+        passed=map(variable_of, logins),
     )
 
 

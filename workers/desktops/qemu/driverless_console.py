@@ -62,10 +62,10 @@ class Ps2Keys(QmpInput):
             time.sleep(LOOK_S)
 
     def _has_waiting_byte(self) -> bool:
-        told = self._client.execute("human-monitor-command", **{"command-line": STATUS_PORT})
-        found = _VALUE.search(told)
+        monitor_output = self._client.execute("human-monitor-command", **{"command-line": STATUS_PORT})
+        found = _VALUE.search(monitor_output)
         if found is None:
-            raise EnvError(f"QEMU does not tell the keyboard's state: {told[:80]!r}")
+            raise EnvError(f"QEMU does not tell the keyboard's state: {monitor_output[:80]!r}")
         return bool(int(found[1], 16) & 1)
 
 

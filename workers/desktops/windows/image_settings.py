@@ -129,8 +129,10 @@ def _check_disk(disk: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise ImageError(f"disk: {result.stderr.strip() or disk}")
-    told = json.loads(result.stdout)
-    if told["format"] != "qcow2":
-        raise ImageError(f"disk: {disk} is {told['format']}, not qcow2; run qemu-img convert -O qcow2")
-    if told.get("backing-filename"):
-        raise ImageError(f"disk: {disk} needs {told['backing-filename']}; run qemu-img convert to join them")
+    disk_info = json.loads(result.stdout)
+    if disk_info["format"] != "qcow2":
+        raise ImageError(f"disk: {disk} is {disk_info['format']}, not qcow2; run qemu-img convert -O qcow2")
+    if disk_info.get("backing-filename"):
+        raise ImageError(
+            f"disk: {disk} needs {disk_info['backing-filename']}; run qemu-img convert to join them"
+        )

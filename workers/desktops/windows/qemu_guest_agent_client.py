@@ -132,8 +132,8 @@ class GuestAgentClient:
         """How commands are written for the guest's operating system."""
         if self._platform is None:
             # Agents older than 2.10 cannot tell; they ran on Linux.
-            told = self.call("guest-get-osinfo") or {}
-            self._platform = PLATFORMS["windows"] if told.get("id") == "mswindows" else LINUX
+            os_info = self.call("guest-get-osinfo") or {}
+            self._platform = PLATFORMS["windows"] if os_info.get("id") == "mswindows" else LINUX
         return self._platform
 
     def execute(
@@ -158,7 +158,7 @@ class GuestAgentClient:
     def launch(
         self, command: str | list[str], *, shell: bool = False, env: dict[str, str] | None = None
     ) -> int:
-        """Start a program on the user's screen; its pid in the guest, 0 where that is not told."""
+        """Start a program on the user's screen; its pid in the guest, 0 where that is not known."""
         return self.system.launch(self, self._argv(command, shell), env or {})
 
     def use_place(self, timezone: str, locale: str) -> None:

@@ -91,7 +91,7 @@ class X11Display:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height now, pixels: a program may change them, and a new connection alone is told."""
+        """Width and height now, pixels: a program may change them, which only a new connection sees."""
         with self.guarded():
             place = self.root.get_geometry()
         return place.width, place.height

@@ -76,8 +76,8 @@ def _release_by_vnc(path: str, at_x: int, at_y: int) -> None:
             if _exactly(server, 4) != bytes(4):
                 raise OSError("it asks for a password")
             server.sendall(SHARED)
-            told = _exactly(server, INIT_BYTES)
-            _exactly(server, int.from_bytes(told[-4:], "big"))
+            init = _exactly(server, INIT_BYTES)
+            _exactly(server, int.from_bytes(init[-4:], "big"))
             place = at_x.to_bytes(2, "big") + at_y.to_bytes(2, "big")
             server.sendall(bytes([POINTER_MESSAGE, 0]) + place)
             server.shutdown(socket.SHUT_WR)

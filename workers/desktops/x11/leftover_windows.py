@@ -1,4 +1,4 @@
-"""Remove the windows that programs left on a display: most go by themselves, some were told to stay."""
+"""Remove the windows that programs left on a display: most go by themselves, some are meant to stay."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class FailureKind(StrEnum):
     UNSUPPORTED = "unsupported"
     """A package that this evaluator or step needs is not installed."""
     EVALUATOR = "evaluator"
-    """No score can be told; never a reward of 0."""
+    """No score can be given; never a reward of 0."""
     ACTION = "action"
     """The desktop refused the action: the agent's mistake, the episode goes on."""
 

@@ -17,7 +17,7 @@ WORKING = "RD"
 FUTEX_PRIVATE, FUTEX_REALTIME = 0x80, 0x100
 FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI, FUTEX_WAIT_REQUEUE = 0, 9, 6, 11
 TIMER_ABSTIME = 1
-# Number of the call -> how its time limit is told, and which argument it is.
+# Number of the call -> how its time limit is given, and which argument it is.
 MILLISECONDS, SPAN, SPAN_US, FUTEX, CLOCK = "milliseconds", "span", "span_us", "futex", "clock"
 CALLS = {
     "x86_64": {

@@ -135,5 +135,5 @@ def test_the_page_needs_few_queries(client: Client, django_assert_max_num_querie
     client.force_login(make_user("viewer", team=team))
     with django_assert_max_num_queries(12):
         page = client.get(f"/experiments/{experiment.pk}/alarms/parse_collapse/").content.decode()
-    assert "brought about" in page
+    assert "Likely led to" in page
     assert "Clone with this remedy" not in page, "a viewer may not launch"

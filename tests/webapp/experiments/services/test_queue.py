@@ -235,7 +235,7 @@ def test_waiting_says_why() -> None:
     experiment = queue()
     assert "No gpu worker is online" in waiting.why_waiting(experiment)
     gpu_worker()
-    assert "until a gpu worker has told which GPUs it has" in waiting.why_waiting(experiment)
+    assert "until a gpu worker has reported its GPUs" in waiting.why_waiting(experiment)
     record_gpus(name="gpu@here", gpus=[])
     assert waiting.why_waiting(experiment) == "Starts in a moment."
     running = make_experiment(status=ExperimentStatus.RUNNING, placed_worker="gpu@here")

@@ -69,13 +69,13 @@ class Command(BaseCommand):
                 _require_good(config, team, asked["preset"])
             if options["axes"] or options["seeds"] > 1:
                 sweep = launch_sweep(**asked, plan=_plan(config, options))
-                told = {"sweep": sweep.pk, "name": sweep.name, "experiments": sweep.plan.num_experiments}
+                launched = {"sweep": sweep.pk, "name": sweep.name, "experiments": sweep.plan.num_experiments}
             else:
                 experiment = queue_experiment(**asked)
-                told = {"experiment": experiment.pk, "name": experiment.name}
+                launched = {"experiment": experiment.pk, "name": experiment.name}
         except ConfigError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(json.dumps(told))
+        self.stdout.write(json.dumps(launched))
 
 
 def _add_sweep_arguments(parser: Any) -> None:

@@ -11,14 +11,14 @@ from webapp.notifications.channels.targets import check_length, refuse_secret
 
 def show_in_browsers(rule: Rule, message: Message) -> None:
     """A page that is opened within minutes shows it, too."""
-    told = {
+    shown_notice = {
         "id": message.id,
         "title": message.title,
         "text": message.text,
         "url": message.url,
         "at": message.at.timestamp(),
     }
-    publish(f"notices.{message.team_id}", "notice.shown", told)
+    publish(f"notices.{message.team_id}", "notice.shown", shown_notice)
 
 
 def check_no_target(team: Team, target: str, secret: str) -> None:

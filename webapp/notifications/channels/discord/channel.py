@@ -22,13 +22,13 @@ def post_to_discord(rule: Rule, message: Message) -> None:
         "description": message.text[:MAX_TEXT],
         "timestamp": message.at.isoformat(),
     }
-    told = {"embeds": [embed], "allowed_mentions": {"parse": []}}
+    content = {"embeds": [embed], "allowed_mentions": {"parse": []}}
     if message.picture is None:
-        post(rule, url_of(rule), check=check_secret_url, json=told)
+        post(rule, url_of(rule), check=check_secret_url, json=content)
         return
     embed["image"] = {"url": "attachment://screens.jpg"}
     files = {"files[0]": ("screens.jpg", message.picture, "image/jpeg")}
-    post(rule, url_of(rule), check=check_secret_url, data={"payload_json": json.dumps(told)}, files=files)
+    post(rule, url_of(rule), check=check_secret_url, data={"payload_json": json.dumps(content)}, files=files)
 
 
 DISCORD = Channel("Discord", post_to_discord, check_secret_url, hint, is_url=True)

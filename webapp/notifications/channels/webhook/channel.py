@@ -30,8 +30,8 @@ def post_to_webhook(rule: Rule, message: Message) -> None:
         "experiment": message.experiment_id,
         "picture": message.picture_url or None,
     }
-    told = {"type": message.kind, "timestamp": message.at.isoformat(), "data": data}
-    body = json.dumps(told).encode()
+    payload = {"type": message.kind, "timestamp": message.at.isoformat(), "data": data}
+    body = json.dumps(payload).encode()
     at = str(int(time.time()))
     headers = {"webhook-id": message.id, "webhook-timestamp": at}
     if key := secret_of(rule):

@@ -38,8 +38,8 @@ def line_of_document(data: dict[str, Any], read_file: ReadFile) -> dict[str, Any
         if not isinstance(step, dict):
             raise ReadProblem(f"steps[{place}]", "not an object")
         reader.read(step, f"steps[{place}]", is_last=place == len(steps) - 1)
-    told = {"messages": reader.messages, **own, "images": reader.images}
-    return told if own else told | _told_by_others(data)
+    fields = {"messages": reader.messages, **own, "images": reader.images}
+    return fields if own else fields | _told_by_others(data)
 
 
 def _told_by_others(data: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            told = restore_backup(options["file"], passphrase=read_passphrase(options["secrets"]))
+            restored = restore_backup(options["file"], passphrase=read_passphrase(options["secrets"]))
         except REFUSALS as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(json.dumps(told))
+        self.stdout.write(json.dumps(restored))

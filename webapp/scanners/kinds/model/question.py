@@ -67,11 +67,13 @@ def _shortened(text: str, most: int) -> str:
 
 def messages_of(question: Question, transcript: Transcript) -> list[dict[str, Any]]:
     """The chat that is sent."""
-    told = f"Question: {question.question}\n\nTranscript:\n{transcript_text(transcript)}"
+    question_text = f"Question: {question.question}\n\nTranscript:\n{transcript_text(transcript)}"
     shown = screens_of(question, transcript)
     if not shown:
-        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": told}]
-    parts: list[dict[str, Any]] = [{"type": "text", "text": f"{told}\n\nIts last screens, in their order:"}]
+        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question_text}]
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "text": f"{question_text}\n\nIts last screens, in their order:"}
+    ]
     parts += [{"type": "image_url", "image_url": {"url": url}} for url in map(_data_url, shown) if url]
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": parts}]
 

@@ -43,5 +43,5 @@ class Command(BaseCommand):
             sent = follow(experiment, sink, every_s=options["follow"], pictures=options["pictures"])
         except TrackerError as error:
             raise CommandError(str(error)) from error
-        told = f"sent to {options['to']}; points: {sent.points}, pictures: {sent.pictures}"
-        self.stdout.write(f"experiment {experiment.pk}: {told}")
+        summary = f"sent to {options['to']}; points: {sent.points}, pictures: {sent.pictures}"
+        self.stdout.write(f"experiment {experiment.pk}: {summary}")

@@ -3,7 +3,7 @@
     reset {index, split | task_id | task, max_turns, reward_preset} -> {observation, reward, done, metadata}
     step  {action: {code} or {command}, episode_id}                 -> the same; reward when done
 `code` is pyautogui code or DONE, FAIL, WAIT; `command` is our own normal form of an action. An action that
-cannot be read or done is a turn like any other, told in `observation.error`. Source: OpenEnv 0.10, its
+cannot be read or done is a turn like any other, reported in `observation.error`. Source: OpenEnv 0.10, its
 client speaks the WebSocket (web_socket.py); over plain HTTP a step names its `episode_id`.
 """
 

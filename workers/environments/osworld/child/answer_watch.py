@@ -1,7 +1,7 @@
 """What the desktop's server answered during a call.
 
 DesktopEnv turns a server that does not answer into None, and its evaluators turn None into 0. Here every
-request is seen, so that a lost desktop is told from a failed task.
+request is seen, so that a lost desktop is distinguished from a failed task.
 """
 
 import threading
