@@ -77,7 +77,7 @@ def test_what_it_writes_runs_and_the_oracle_stays_with_us(client, world, log):
     assert ORACLE not in log.read_text()
     client.force_login(user)
     page = page_text(client.get(f"/tasks/{task.task_set.name}/{task.pk}/attacks/"))
-    assert "<b>attacker</b> was asked" in page
+    assert "<b>attacker</b> got the question" in page
     assert "2 scripts" in page
     assert "100 + 10 tokens" in page
 

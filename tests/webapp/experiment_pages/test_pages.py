@@ -356,7 +356,7 @@ def test_a_success_that_was_not_measured_says_why(
     values = config.model_copy(update={"evaluation": evaluation}).model_dump(mode="json")
     experiment = make_experiment(team=team, status=status, config=values)
     page = page_text(client.get(f"/experiments/{experiment.pk}/"))
-    assert re.findall(r"Not (?:evaluated yet|reached|asked for)|Measured at the end", page) == said
+    assert re.findall(r"Not (?:evaluated yet|reached|requested)|Measured at the end", page) == said
 
 
 @pytest.mark.parametrize("number", [1000, 1001, 1002, 2500, 5000])
