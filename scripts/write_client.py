@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Write the typed half of the Python client, deploy/client, from the API's schema.
+"""Write the typed half of the Python client, deploy/client, from the API's schema, and what it shares.
 
     .venv/bin/python -m scripts.write_client [--check]
 
@@ -19,6 +19,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "deploy" / "client" / "deskhand_client"
+COPIED = ROOT / "webapp" / "lib" / "chat" / "data_block.py"
+"""The client stands alone, so it has the one owner's text."""
 OPAQUE = "ExperimentConfig"
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEAD = '"""{} Written by scripts/write_client.py: do not edit."""\n\nfrom __future__ import annotations\n\n'
@@ -209,6 +211,8 @@ def written() -> dict[Path, str]:
     from webapp.api.urls import api
 
     files = client_files(api.get_openapi_schema())
+    first, _, rest = COPIED.read_text().partition('"""\n')
+    files[COPIED.name] = f'{first}\n\nWritten by scripts/write_client: do not edit.\n"""\n{rest}'
     return {PACKAGE / name: formatted(text) for name, text in files.items()}
 
 
