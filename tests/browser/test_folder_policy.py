@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 from django.template.loader import render_to_string
-
-from testing.browser.chromium import chromium_page
+from playwright.sync_api import Browser
 
 HOSTILE = '<script>document.title="inline"</script><img src=x onerror="document.title=\'handler\'">'
 
 
 @pytest.mark.parametrize("has_policy", [True, False])
-def test_what_a_transcript_smuggles_into_a_page_does_not_run(tmp_path: Path, has_policy: bool):
+def test_what_a_transcript_smuggles_into_a_page_does_not_run(
+    tmp_path: Path, browser: Browser, has_policy: bool
+):
     page = render_to_string("static_folder/base.html").replace("</main>", f"{HOSTILE}</main>")
     if not has_policy:
         page = page.replace("Content-Security-Policy", "X-None")
@@ -21,9 +22,10 @@ def test_what_a_transcript_smuggles_into_a_page_does_not_run(tmp_path: Path, has
     (tmp_path / "style").mkdir()
     (tmp_path / "style" / "theme.js").write_text('addEventListener("DOMContentLoaded", () => window.ran = 1)')
     (tmp_path / "style" / "deskhand.css").write_text("body { color: rgb(1, 2, 3) }")
-    with chromium_page() as browser:
-        browser.goto((tmp_path / "index.html").as_uri())
-        browser.wait_for_timeout(300)
-        assert browser.evaluate("window.ran") == 1
-        assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(1, 2, 3)"
-        assert (browser.title() == "handler") is not has_policy
+    opened = browser.new_page()
+    opened.goto((tmp_path / "index.html").as_uri())
+    opened.wait_for_timeout(300)
+    assert opened.evaluate("window.ran") == 1
+    assert opened.evaluate("getComputedStyle(document.body).color") == "rgb(1, 2, 3)"
+    assert (opened.title() == "handler") is not has_policy
+    opened.close()
