@@ -17,9 +17,10 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.trajectories.access import get_group
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.frame_files.names import SHA256
 from webapp.trajectories.models import Frame, Group
-from webapp.trajectories.services.frames import VARIANTS, read_frame
+from webapp.trajectories.services.frames import VARIANTS
 
 router = Router(tags=["trajectories"])
 

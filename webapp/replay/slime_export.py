@@ -22,9 +22,9 @@ from webapp.replay.imports.messages import read_action
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.replay.services.process_labels import bad_turns
 from webapp.replay.turns.turn_edits import TurnEdit, as_trained
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
-from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.turn_display import action_caption
 
 SYSTEM = (

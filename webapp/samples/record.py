@@ -11,8 +11,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 
 from webapp.experiments.models import EvaluationTasks, Experiment
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.services.frames import read_frame
 
 GROUP = (
     *("purpose", "source", "step", "size", "temperature", "num_final", "num_scored"),

@@ -14,9 +14,10 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, HttpResponseRedirect
 
 from webapp.accounts.models import Membership
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.frame_files.names import SHA256
 from webapp.trajectories.models import Frame
-from webapp.trajectories.services.frames import VARIANTS, frame_link, read_frame
+from webapp.trajectories.services.frames import VARIANTS, frame_link
 
 SESSION_TTL_S = 10.0
 """How long a signed-out or removed member's cookie can still fetch frames whose sha256 it knows."""

@@ -16,6 +16,8 @@ from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONFiel
 
 EQUAL_REWARDS_STD = 1e-6
 """Below it the rewards of a group count as equal."""
+RUNNING = (TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING, TrajectoryStatus.EVALUATING)
+"""A worker has them."""
 
 
 def _choices(enum: type) -> list[tuple[str, str]]:

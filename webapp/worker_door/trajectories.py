@@ -26,10 +26,11 @@ from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, a
 from webapp.lib.statements.single_rows import marks
 from webapp.replay.services import inbox
 from webapp.screens.models import ACTIVE_CONTROLS
+from webapp.trajectories import frame_files
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
-from webapp.trajectories.services import frames, turns
 from webapp.trajectories.services import trajectories as trajectory_services
+from webapp.trajectories.services import turns
 from webapp.trajectories.services.frames import frames_folder as frames_folder
 from webapp.trajectories.services.turns import close_turn as close_turn
 from webapp.trajectories.services.turns import open_turn as open_turn
@@ -195,7 +196,7 @@ def read_screenshot(sha256: str) -> bytes:
     if caller.get():
         teams = Frame.objects.filter(sha256=sha256).values_list("team_id", flat=True)
         require_team(*teams)
-    return frames.read_frame(sha256)
+    return frame_files.read_frame(sha256)
 
 
 def missing_frames(named: list[tuple[int, str]]) -> list[tuple[int, str]]:

@@ -25,9 +25,9 @@ from webapp.lib.remote_calls import (
     gpu_host,
     served_team,
 )
-from webapp.trajectories.models import Trajectory
+from webapp.trajectories.models import RUNNING, Trajectory
 from webapp.trajectories.services import trajectories as trajectory_services
-from webapp.trajectories.services.trajectories import RUNNING, hand_back_job
+from webapp.trajectories.services.trajectories import hand_back_job
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.ownership import require_own_name, require_worker
 

@@ -33,8 +33,8 @@ from tests.workers.desktops.qemu.test_desktops import OPTIONS, missing
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.replay.models import ReplayEntry
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.desktops.host.client import DeskHostClient
 

@@ -17,8 +17,9 @@ from webapp.replay.curation.likeness import alike, difference_hash, differences,
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.clusters import compare_waiting
 from webapp.replay.services.labels import undo_latest
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.frames import read_frame, store_frame
+from webapp.trajectories.services.frames import store_frame
 
 pytestmark = pytest.mark.django_db
 

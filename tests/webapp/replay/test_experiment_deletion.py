@@ -22,8 +22,8 @@ from webapp.experiments.sweep_plan import SweepPlan
 from webapp.fleet.services.workers import beat_worker
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.services.frames import read_frame
 
 pytestmark = pytest.mark.django_db
 

@@ -17,9 +17,9 @@ from webapp.replay.models import ReplayEntry
 from webapp.replay.services.injections import offers
 from webapp.samples.services.deletion import delete_samples
 from webapp.samples.services.samples import TASK_SET, seed
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 from webapp.trajectories.queries.branch_tree import tree_of
-from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.services.group_places import has_left_its_group
 
 pytestmark = pytest.mark.django_db

@@ -30,9 +30,10 @@ from webapp.lib.media.media_files import media_files, write_media
 from webapp.retention.services import pruning
 from webapp.trajectories import frame_views
 from webapp.trajectories.frame_files import in_bucket as bucket_frames
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.frame_files.names import frame_path
 from webapp.trajectories.services import frames
-from webapp.trajectories.services.frames import delete_unused_frames, frame_bytes, read_frame, store_frame
+from webapp.trajectories.services.frames import delete_unused_frames, frame_bytes, store_frame
 
 pytestmark = pytest.mark.django_db
 

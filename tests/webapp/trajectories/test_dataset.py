@@ -8,8 +8,8 @@ import pytest
 
 from testing.factories import make_experiment, make_group, make_trajectory
 from webapp.trajectories.dataset.shards import shard_pieces
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.frames import read_frame
 
 pytestmark = pytest.mark.django_db
 

@@ -12,10 +12,11 @@ from PIL import Image
 from testing.factories import make_frame, make_team, make_user
 from testing.first_desk_screens import menu_screen
 from webapp.trajectories import frame_views
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.frame_files.names import frame_path
 from webapp.trajectories.models import Frame
 from webapp.trajectories.screenshot_jpegs import thumb_of
-from webapp.trajectories.services.frames import read_frame, store_frame
+from webapp.trajectories.services.frames import store_frame
 
 pytestmark = pytest.mark.django_db
 

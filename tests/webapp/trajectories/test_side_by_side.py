@@ -9,8 +9,8 @@ from testing.evaluation_rows import make_evaluation, make_task_trajectories
 from testing.factories import make_experiment, make_task, make_team, make_user
 from testing.page_text import page_text
 from webapp.accounts.models import Role
+from webapp.trajectories.alignment import act_alike, align
 from webapp.trajectories.models import TurnRecord
-from webapp.trajectories.side_by_side.alignment import act_alike, align
 
 CLICK = {"kind": "click", "x": 100, "y": 80, "keys": []}
 

@@ -11,8 +11,8 @@ from training.contracts.config import DesktopConfig, ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.services.task_sets import import_task_set
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.desktops.contract import EnvError
 from workers.env import slots, trajectory_job

@@ -13,8 +13,8 @@ from typing import Any
 from PIL import Image
 
 from training.untrusted.pictures import open_picture
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import TurnRecord
-from webapp.trajectories.services.frames import read_frame
 
 NEAR = 24
 """Pixels: about the height of a menu row."""

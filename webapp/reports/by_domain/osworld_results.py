@@ -27,9 +27,9 @@ from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Evaluation
 from webapp.lib.media.file_streams import stream, zip_pieces
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.queries.evaluation_episodes import episodes_of
-from webapp.trajectories.services.frames import read_frame
 
 SPACES = "pyautogui/screenshot"
 TIME = "%Y%m%d@%H%M%S%f"

@@ -14,7 +14,7 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text
 from webapp.reports.frozen_content import Choices, frozen, picture_path, pictures_of
 from webapp.reports.models import Report, ReportVersion
-from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.frame_files import read_frame
 
 
 def delete_report(*, report: Report, user: User) -> None:

@@ -23,10 +23,10 @@ from webapp.reports.frozen_content import picture_path, pictures_of
 from webapp.reports.models import ReportVersion
 from webapp.reports.pages import version_context
 from webapp.reports.static_folder.chart_svg import chart_svg
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.queries.groups import group_lane
 from webapp.trajectories.queries.trajectories import turns_of
-from webapp.trajectories.services.frames import read_frame
 from webapp.trajectories.side_by_side.group_turns import group_turns
 from webapp.trajectories.turn_display import action_caption, key_caps, terms_total, turn_state
 from webapp.trajectories.viewer_parts import reward_context

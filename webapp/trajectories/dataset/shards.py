@@ -22,8 +22,8 @@ from webapp.trajectories.dataset.parquet_stream import (
     schema_of,
     value_feature,
 )
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.services.frames import read_frame
 
 MAX_SHARDS = 1000
 TURN = {

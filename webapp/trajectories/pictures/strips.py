@@ -5,9 +5,9 @@ from __future__ import annotations
 from PIL import Image
 
 from training.untrusted.pictures import open_picture
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.screenshot_jpegs import jpeg_of
-from webapp.trajectories.services.frames import read_frame
 
 HEIGHT = 180
 GAP = 6

@@ -7,7 +7,7 @@ from functools import lru_cache
 from PIL import ImageFilter
 
 from training.untrusted.pictures import open_picture
-from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.frame_files import read_frame
 
 MAX_LOOKED_AT = 24
 """The newest different screens; the beginning of a long trajectory tells little of its end."""

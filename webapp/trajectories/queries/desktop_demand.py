@@ -11,8 +11,7 @@ from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.experiments.stored_config import read_stored
 from webapp.lib.statements.short_statements import Sql, compiled
-from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.trajectories import RUNNING
+from webapp.trajectories.models import RUNNING, Trajectory
 
 LOOK_AHEAD = 64
 """Queued trajectories that are looked at; far more than a host has slots."""

@@ -12,9 +12,9 @@ from django.db.models.functions import Cast, Concat
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.live.models import Stream
+from webapp.trajectories.alignment import act_alike
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.queries.trajectories import brief_rows
-from webapp.trajectories.side_by_side.alignment import act_alike
 from webapp.trajectories.turn_display import BriefTurn
 
 MAX_LANE_TURNS = 16_000

@@ -74,11 +74,6 @@ def delete_unused_frames(sha256s: Iterable[str], unused_since: float) -> list[st
     return [by_names[names] for names in frame_files().delete_unused(list(by_names), unused_since)]
 
 
-def read_frame(sha256: str, variant: str = "png") -> bytes:
-    """The file's bytes. Raises FileNotFoundError, StorageAway."""
-    return frame_files().read(frame_path(sha256, variant))
-
-
 def frame_link(sha256: str, variant: str) -> tuple[str, int] | None:
     """A URL of the storage that opens the file without a sign-in, and for how many seconds; None where the
     storage makes none. The caller has checked who asks."""

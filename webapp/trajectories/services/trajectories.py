@@ -14,7 +14,7 @@ from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, Traj
 from webapp.fleet.models import Desktop, Worker
 from webapp.fleet.services.workers import is_silent
 from webapp.lib.transitions import sources_of
-from webapp.trajectories.models import Trajectory
+from webapp.trajectories.models import RUNNING, Trajectory
 from webapp.trajectories.services.announcements import announce, announce_work
 from webapp.trajectories.services.group_places import (
     count_place,
@@ -29,7 +29,6 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 UNTOLD_AFTER = timedelta(seconds=30)
 """A joined host that beats, and tells nothing of a trajectory for so long, never got the answer to its claim:
 the web stood still meanwhile, say. It would be waited for as long as for a host that is away."""
-RUNNING = (TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING, TrajectoryStatus.EVALUATING)
 
 
 def claim_trajectory(*, trajectory_id: int, worker: Worker) -> Trajectory | None:

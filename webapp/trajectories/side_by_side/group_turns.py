@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import ascii_uppercase
 
+from webapp.trajectories.alignment import AlignedTurn, align
 from webapp.trajectories.queries.groups import Lane, LaneRow
-from webapp.trajectories.side_by_side.alignment import AlignedTurn, align
 from webapp.trajectories.turn_display import BriefTurn, action_caption
 
 MAX_AT_ONCE = 40

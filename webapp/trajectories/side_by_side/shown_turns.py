@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from webapp.trajectories.alignment import AlignedTurn
 from webapp.trajectories.models import TurnRecord
-from webapp.trajectories.side_by_side.alignment import AlignedTurn
 from webapp.trajectories.turn_display import action_caption
 
 

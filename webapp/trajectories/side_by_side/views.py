@@ -13,8 +13,8 @@ from webapp.accounts.access import member
 from webapp.analysis.evaluations.success_pairs import TaskOutcomes, task_outcomes
 from webapp.experiments.models import Evaluation, TaskRecord
 from webapp.lib.request_values import row_id
+from webapp.trajectories.alignment import align
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.side_by_side.alignment import align
 from webapp.trajectories.side_by_side.shown_turns import shown_rows
 
 MAX_TURNS = 200

@@ -26,8 +26,8 @@ from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatu
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.host_links.joined_identity import SHARED_VARIABLES
 from webapp.live.event_publishing import publish
-from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.trajectories import RUNNING, end_trajectory
+from webapp.trajectories.models import RUNNING, Trajectory
+from webapp.trajectories.services.trajectories import end_trajectory
 from webapp.worker_door.joined_hosts.contract import version
 
 TOKEN_HOURS = 1

@@ -24,7 +24,7 @@ from webapp.replay.formats.contract import BATCH_LINES, Batch, Format, Row, Unre
 from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.models import ReplayEntry, ReplayImport
 from webapp.replay.slime_export import record_of
-from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.frame_files import read_frame
 
 MAX_FILE_BYTES = 64 * 2**20
 """Of one document or image, unpacked."""

@@ -20,7 +20,7 @@ from webapp.trajectories.dataset.parquet_stream import (
     schema_of,
     value_feature,
 )
-from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.frame_files import read_frame
 
 MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string()), ("step_loss_mask", pa.int64())])
 COLUMNS = {

@@ -14,7 +14,7 @@ from webapp.lib.chat.data_block import as_data
 from webapp.scanners.kinds.contract import Answer, Hit
 from webapp.scanners.models import Outcome
 from webapp.scanners.transcripts import Transcript, TranscriptTurn
-from webapp.trajectories.services.frames import read_frame
+from webapp.trajectories.frame_files import read_frame
 
 MAX_SAID = 1200
 """Characters of one turn's words; its beginning and end stay."""
