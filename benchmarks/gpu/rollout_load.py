@@ -23,7 +23,7 @@ from benchmarks.gpu.screens import mixed_png, screen
 from testing.training.sglang_client import Sglang
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import SamplingSettings
+from training.sampler.engine import SamplingSettings
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import sampling_parameters
 from training.sampler.sglang.screenshot_decoders import write_pixels

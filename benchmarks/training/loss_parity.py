@@ -48,7 +48,7 @@ def logprob_difference(folder: Path, *, num_sequences: int = 8) -> float:
     from training.model.policy import Policy, load_model
     from training.render.renderer import Renderer
     from training.sampler.canary import canary_png
-    from training.sampler.engines.engine import EngineSequence, SamplingSettings
+    from training.sampler.engine import EngineSequence, SamplingSettings
     from training.sampler.engines.transformers_engine import TransformersEngine
 
     make_tiny(folder, seed=0)

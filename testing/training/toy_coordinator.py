@@ -28,7 +28,7 @@ from training.contracts.types import (
     TrajectoryStatus,
 )
 from training.contracts.weight_requests import Canary, WeightsRequest
-from training.sampler.engines.engine import EngineSequence
+from training.sampler.engine import EngineSequence
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.weights.receive_in_process import LocalReceiver
 from training.sampler.weights.receiver import WeightSyncHandler

@@ -27,7 +27,7 @@ from training.contracts.types import (
     Turn,
 )
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engine import EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 SCREEN = (128, 96)

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from training.contracts.weight_requests import Canary
 from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import Engine, EngineSequence
+from training.sampler.engine import Engine, EngineSequence
 
 SIZE = (512, 384)
 INSTRUCTION = "Click the red button."

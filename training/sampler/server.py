@@ -29,7 +29,7 @@ from training.contracts.policy_server import PolicyAccess
 from training.model.cpu_threads import num_threads
 from training.outgoing.remote_addresses import is_loopback
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import Engine, EngineError
+from training.sampler.engine import Engine, EngineError
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.engines.sglang_engine import start_sglang
 from training.sampler.engines.transformers_engine import TransformersEngine

@@ -28,7 +28,7 @@ from training.render.prompt_digest import prompt_digest
 from training.render.renderer import Renderer
 from training.render.token_budgets import over_budget
 from training.sampler.canary import engine_canary
-from training.sampler.engines.engine import (
+from training.sampler.engine import (
     Engine,
     EngineError,
     EngineSequence,

@@ -26,7 +26,7 @@ from PIL import Image, ImageDraw
 
 from testing.paths import REPOSITORY
 from training.checkpoints.export import Dtype, export_checkpoint
-from training.sampler.engines.engine import EngineError
+from training.sampler.engine import EngineError
 from training.sampler.sglang.server_arguments import SglangInstallation
 from training.sampler.sglang.server_process import free_port
 

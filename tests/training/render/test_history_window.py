@@ -17,7 +17,7 @@ from training.contracts.policy_server import TurnRequest
 from training.contracts.types import Completion, Observation, Trajectory, Turn
 from training.render.history_window import LEFT_OUT, SeenTurn, keeps_image, window_start
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import SampledCompletion
+from training.sampler.engine import SampledCompletion
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.sessions import PolicyService, ServiceError
 

@@ -13,7 +13,7 @@ from testing.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
 from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.render.rendered_sequence import RenderedSequence
 from training.sampler.canary import canary_sequence, engine_canary
-from training.sampler.engines.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.engines.transformers_engine import TransformersEngine
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from training.contracts.turn_trace import TurnPart
-from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.stopwatch import Stopwatch
 
 GATHER_S = 0.004
@@ -62,7 +62,7 @@ class PendingRequest:
 
 
 class BatchingEngine:
-    """See the module's docstring; implements `training.sampler.engines.engine.Engine`."""
+    """See the module's docstring; implements `training.sampler.engine.Engine`."""
 
     def __init__(self, engine: InProcessEngine, pixels: Callable[[bytes], np.ndarray]) -> None:
         """`pixels`: PNG bytes -> patch values, e.g. `Renderer.pixels`."""

@@ -23,7 +23,7 @@ from training.contracts.turn_trace import TurnPart
 from training.model.lora import ADAPTER_CONFIG
 from training.render.renderer import Renderer
 from training.sampler.canary import blank_png, canary_png, canary_sequence, engine_canary
-from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import (
     PartialCompletion,
@@ -87,7 +87,7 @@ async def start_sglang(
 
 
 class SglangEngine:
-    """See the module's docstring; implements `training.sampler.engines.engine.Engine`."""
+    """See the module's docstring; implements `training.sampler.engine.Engine`."""
 
     def __init__(self, renderer: Renderer, servers: ServerPool, spool: ScreenshotSpool) -> None:
         self.servers = servers

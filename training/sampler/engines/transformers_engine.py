@@ -26,8 +26,8 @@ from training.model.cpu_vision_tower import use_cpu_paths
 from training.model.fp32_logits import use_fp32_logits
 from training.model.lora import ADAPTER_CONFIG, take_adapter
 from training.render.renderer import Renderer
+from training.sampler.engine import EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.engines.decoding import Decoding, PlainDecoding
-from training.sampler.engines.engine import EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.engines.lean_decoding import LeanDecoding, lean_weights
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -66,7 +66,7 @@ def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool 
 
 
 class TransformersEngine:
-    """See the module's docstring; implements `training.sampler.engines.engine.Engine`."""
+    """See the module's docstring; implements `training.sampler.engine.Engine`."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training.model.banned_tokens import BANNED_LOGIT
-from training.sampler.engines.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.sglang import server_endpoints
 
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from training.sampler.engines.engine import EngineError
+from training.sampler.engine import EngineError
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import SglangError, SglangUnreachable
 from training.sampler.sglang.server_pool import ServerPool

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 
-from training.sampler.engines.engine import EngineError, EngineSequence
+from training.sampler.engine import EngineError, EngineSequence
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import image_entries
 from training.sampler.sglang.http_client import SglangError

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
-from training.sampler.engines.engine import EngineError
+from training.sampler.engine import EngineError
 from training.sampler.sglang.server_process import REPOSITORY, Launch
 
 DEFAULT_PYTHON = REPOSITORY / ".venv-sglang" / "bin" / "python"

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from training.sampler.engines.engine import EngineError
+from training.sampler.engine import EngineError
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import AsyncSglang, SglangError
 from training.sampler.sglang.server_process import Launch, SglangServer, Weights

@@ -24,7 +24,7 @@ from training.contracts.weight_requests import (
     WeightsRequest,
 )
 from training.model.lora import ADAPTER_CONFIG
-from training.sampler.engines.engine import Engine
+from training.sampler.engine import Engine
 from training.weights.errors import WeightsRefused
 
 

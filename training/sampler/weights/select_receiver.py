@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training.sampler.engines.engine import Engine
+from training.sampler.engine import Engine
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.weights.receiver import Receiver
 

@@ -31,7 +31,7 @@ from testing.training.teacher_forcing import model_inputs
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.sglang.parameter_names_file import write_names
 from training.sampler.sglang.patchify import patchify

@@ -8,7 +8,7 @@ from testing.paths import REPOSITORY
 from training.contracts.config import ModelConfig, PromptConfig
 from training.planning.presets import load_presets
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 SHIPPED = REPOSITORY / "training" / "checkpoints_shipped" / "first-desk"

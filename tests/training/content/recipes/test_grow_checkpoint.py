@@ -13,7 +13,7 @@ from testing.training.tiny_model import screenshot
 from training.content.recipes.first_desk.grow_checkpoint import grow
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 SHIPPED = REPOSITORY / "training" / "checkpoints_shipped" / "first-desk"

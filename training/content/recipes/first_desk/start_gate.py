@@ -16,7 +16,7 @@ from training.batch.screenshot_questions import locator_questions
 from training.content.recipes.first_desk.habits import BUTTON_REACH
 from training.contracts.types import Trajectory, Turn
 from training.render.renderer import Renderer
-from training.sampler.engines.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 MAX_TOKENS = 40

@@ -1,7 +1,7 @@
 """What the policy server asks of an engine: continue token sequences with images.
 
-Engines: `transformers_engine` (CPU or one GPU, in this process, behind `request_batching`) and
-`sglang_engine` (server processes).
+Engines: `engines.transformers_engine` (CPU or one GPU, in this process, behind
+`engines.request_batching`) and `engines.sglang_engine` (server processes).
 """
 
 from __future__ import annotations
