@@ -243,7 +243,7 @@ def test_a_turn_is_part_of_its_callers_transaction() -> None:
     assert trajectory.turns.count() == 1
 
 
-@pytest.mark.parametrize("step", ["inbox_admission.offer_to_inbox", "note_scripted_run"])
+@pytest.mark.parametrize("step", ["inbox.offer_to_inbox", "note_scripted_run"])
 def test_a_trajectory_ends_with_its_entry_and_its_exploit_or_not_at_all(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
