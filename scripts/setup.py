@@ -8,7 +8,7 @@ import argparse
 import sys
 import time
 
-from setup_assets import install_assets
+from setup_assets import install_assets, install_test_runner
 from setup_common import SetupError
 from setup_help import install_help
 from setup_osworld import install_osworld
@@ -32,6 +32,7 @@ def main() -> int:
             and install_system(with_tests=options.test, with_vm=options.vm, with_office=options.office),
             install_python(with_tests=options.test),
             install_assets(),
+            options.test and install_test_runner(),
             install_help(),
             options.test and install_osworld("lite"),
         ]
