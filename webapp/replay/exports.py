@@ -15,10 +15,10 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.lib.media.file_streams import stream
 from webapp.replay.filters import EntryFilter
 from webapp.replay.formats.registry import FORMATS
+from webapp.replay.formats.slime_export import CannotExport, ImageForm, action_text
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.queries import entries as entry_queries
 from webapp.replay.services.labels import LABEL_COLUMNS
-from webapp.replay.slime_export import CannotExport, ImageForm, action_text
 from webapp.trajectories.models import TurnRecord
 
 ENTRIES_AT_ONCE = 20

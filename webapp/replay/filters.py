@@ -29,7 +29,7 @@ SORTS = {
     "best": "Highest reward",
     "worst": "Lowest reward",
 }
-"""Name in the URL -> words; `curation.sorting` says what they mean."""
+"""Name in the URL -> words; `queries.sorting` says what they mean."""
 NEWEST = "newest"
 PROBLEMS: dict[str, tuple[str, Q]] = {
     "still": ("Screen stands still", Q(num_still__gte=MAX_STILL)),

@@ -14,9 +14,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from training.contracts.context_fingerprint import differences
 from training.contracts.types import Source
 from webapp.experiments.models import Experiment
-from webapp.experiments.queries.weight_lineage import WeightLineage
+from webapp.experiments.queries.weight_lineage import Place, WeightLineage
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord
-from webapp.replay.services.injections import policy_age
 from webapp.trajectories.models import Trajectory
 
 MAX_SHOWN = 5
@@ -71,6 +70,19 @@ def fit_of(
         return Fit(experiment, "warning", f"not used: {skipped.message}{times}", age)
     tone, form = _form(entry.trajectory, experiment, versions)
     return Fit(experiment, tone, form, age)
+
+
+def policy_age(trajectory: Trajectory, experiment: Experiment, lineage: WeightLineage) -> int | None:
+    """Policy versions between the one that sampled `trajectory` and the experiment's now.
+
+    None when no policy did, or the two have no weights in common.
+    """
+    if trajectory.policy_version is None or trajectory.experiment_id is None:
+        return None
+    if trajectory.source != Source.POLICY:
+        return None
+    recorded = Place(trajectory.experiment_id, trajectory.policy_version)
+    return lineage.versions_between(recorded, Place(experiment.pk, experiment.policy_version))
 
 
 def _form(trajectory: Trajectory, experiment: Experiment, versions: int | None) -> tuple[str, str]:

@@ -13,10 +13,10 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.exports import chosen_for_export, export_response
 from webapp.replay.filters import EntryFilter
 from webapp.replay.formats.registry import FORMATS, uploads
+from webapp.replay.formats.slime_export import ImageForm
 from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.services.imports import request_import, task_set_of, upload_of
-from webapp.replay.slime_export import ImageForm
 
 NUM_IMPORTS = 8
 """Newest ones on the page."""

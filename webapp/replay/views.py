@@ -23,9 +23,9 @@ from webapp.replay.curation.effect import effects_of
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.fit_for_experiments import fits_of
 from webapp.replay.models import Verdict
+from webapp.replay.models.entries import stream_of
 from webapp.replay.queries import entries as entry_queries
 from webapp.replay.services.bulk_labels import MAX_BULK, BulkLabel, label_many
-from webapp.replay.services.inbox import stream_of
 from webapp.replay.services.labels import (
     LabelConflict,
     NothingToUndo,

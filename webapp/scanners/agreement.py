@@ -14,7 +14,7 @@ from django.db.models import Count
 
 from training.statistics.agreement import cohens_kappa, kappa_interval
 from webapp.replay.models import ProcessLabel, Verdict
-from webapp.replay.services.process_labels import bad_turns
+from webapp.replay.turn_ratings import bad_turns
 from webapp.scanners.models import Finding, Outcome
 
 PROBLEM, FINE = "problem", "fine"

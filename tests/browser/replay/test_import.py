@@ -11,10 +11,10 @@ from testing.factories import make_replay_entry, make_trajectory, make_user
 from tests.webapp.replay.test_transfer import line
 from webapp.accounts.models import Role
 from webapp.dispatcher.child_work import Children
+from webapp.replay.formats.slime_export import export_line
 from webapp.replay.imports import run
 from webapp.replay.models import ReplayEntry, ReplayImport
 from webapp.replay.services.inbox import offer_to_inbox
-from webapp.replay.slime_export import export_line
 
 
 @pytest.fixture

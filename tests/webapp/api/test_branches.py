@@ -14,7 +14,7 @@ from tests.webapp.trajectories.test_branching import (  # noqa: F401
     sent,
     worker,
 )
-from webapp.replay.slime_export import export_record
+from webapp.replay.formats.slime_export import export_record
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.models import CheckpointRecord
 from webapp.experiments.queries.weight_lineage import WeightLineage
-from webapp.replay.services.injections import policy_age
+from webapp.replay.fit_for_experiments import policy_age
 
 pytestmark = pytest.mark.django_db
 

@@ -9,11 +9,11 @@ from testing.factories import make_replay_entry, make_team, make_trajectory, mak
 from testing.page_text import page_text
 from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue
-from webapp.replay.curation.rules import Rules, admit
-from webapp.replay.curation.sorting import Surroundings
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry
 from webapp.replay.queries.entries import queue_after
+from webapp.replay.queries.rules import Rules, admit
+from webapp.replay.queries.sorting import Surroundings
 from webapp.replay.services.bulk_labels import BulkLabel, label_many
 from webapp.replay.services.inbox import offer_to_inbox
 from webapp.replay.services.labels import NeedsTrim, label_entry, undo_latest

@@ -13,7 +13,7 @@ from testing.factories import (
 )
 from testing.first_desk_screens import menu_screen
 from webapp.replay.curation.clusters import surplus_of
-from webapp.replay.curation.likeness import alike, difference_hash, differences, differing_bits
+from webapp.replay.likeness import alike, difference_hash, differences, differing_bits
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.clusters import compare_waiting
 from webapp.replay.services.labels import undo_latest

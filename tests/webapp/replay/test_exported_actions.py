@@ -4,8 +4,8 @@ from hypothesis import assume, given, settings
 
 from testing.training.every_action import EVERY_KIND, is_answer
 from training.contracts.types import ActionKind
-from webapp.replay.imports.messages import read_action
-from webapp.replay.slime_export import CannotExport, action_text
+from webapp.replay.formats.messages import read_action
+from webapp.replay.formats.slime_export import CannotExport, action_text
 
 
 @settings(max_examples=400)

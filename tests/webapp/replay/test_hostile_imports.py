@@ -9,9 +9,9 @@ from django.test import Client
 
 from testing.factories import make_replay_entry, make_team, make_user
 from testing.replay_imports import check_lines, import_lines
+from webapp.replay.formats.slime_export import export_record
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.labels import MAX_NOTE
-from webapp.replay.slime_export import export_record
 
 pytestmark = pytest.mark.django_db
 

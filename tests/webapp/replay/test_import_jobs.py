@@ -22,10 +22,10 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord
 from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.replay.formats.lines import rows
+from webapp.replay.formats.slime_export import export_line
 from webapp.replay.models import ImportStatus, ReplayEntry, ReplayImport
 from webapp.replay.services import imports
 from webapp.replay.services.inbox import offer_to_inbox
-from webapp.replay.slime_export import export_line
 from webapp.trajectories.models import Frame
 
 pytestmark = pytest.mark.django_db(transaction=True)

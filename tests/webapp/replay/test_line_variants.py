@@ -20,10 +20,10 @@ from testing.replay_lines import (
 )
 from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.replay.formats.slime_export import export_line, export_record
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.demonstrated_tasks import demonstrations_of
 from webapp.replay.services.imports import approve_import, request_import
-from webapp.replay.slime_export import export_line, export_record
 
 pytestmark = pytest.mark.django_db
 

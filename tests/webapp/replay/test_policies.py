@@ -17,9 +17,9 @@ from webapp.launch.preflight.tasks_and_replay import replay_checks
 from webapp.lib.request_values import BadValue
 from webapp.replay.curation.dry_run import bars_of, dry_run, expected_share
 from webapp.replay.curation.effect import effects_of
-from webapp.replay.curation.rules import Rules
-from webapp.replay.curation.task_rates import Rate
 from webapp.replay.models import BufferSnapshot, ReplayUseRecord
+from webapp.replay.queries.rules import Rules
+from webapp.replay.queries.task_rates import Rate
 from webapp.replay.services.injections import offers
 from webapp.replay.services.labels import label_entry
 from webapp.replay.services.snapshots import save_policy, take_snapshot

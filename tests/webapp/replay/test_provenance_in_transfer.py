@@ -8,7 +8,7 @@ from testing.factories import make_replay_entry, make_task, make_team, make_traj
 from testing.replay_imports import ImportRefused, import_lines
 from tests.webapp.replay.test_transfer import line
 from training.contracts.context_fingerprint import shared_fingerprint
-from webapp.replay.slime_export import export_line, export_record
+from webapp.replay.formats.slime_export import export_line, export_record
 from webapp.trajectories.row_to_types import trajectory_of
 
 pytestmark = pytest.mark.django_db

@@ -9,6 +9,7 @@ from testing.replay_imports import import_lines
 from training.contracts.trainer_reports import ReplayUse
 from webapp.lib.request_values import BadValue
 from webapp.replay.automatic_checks import signature_of
+from webapp.replay.formats.slime_export import export_line
 from webapp.replay.models import ReplayEntry
 from webapp.replay.queries.entries import player_entries
 from webapp.replay.services.clusters import compare_waiting
@@ -16,7 +17,6 @@ from webapp.replay.services.injections import offers, record_uses
 from webapp.replay.services.labels import LabelConflict, undo_last, undo_latest
 from webapp.replay.services.parts import split_entry
 from webapp.replay.services.process_labels import rate_turn
-from webapp.replay.slime_export import export_line
 from webapp.trajectories.row_to_types import trajectory_of
 
 pytestmark = pytest.mark.django_db

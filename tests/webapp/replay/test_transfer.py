@@ -18,11 +18,11 @@ from testing.first_desk_screens import menu_screen
 from testing.replay_imports import ImportRefused, import_lines
 from training.contracts.config import parse_config
 from training.contracts.types import Action
-from webapp.replay.imports.messages import ReadProblem, read_action
+from webapp.replay.formats.messages import ReadProblem, read_action
+from webapp.replay.formats.slime_export import CannotExport, action_text, export_line, export_record
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.imported_records import ASSUMED_TAG
 from webapp.replay.services.labels import label_entry
-from webapp.replay.slime_export import CannotExport, action_text, export_line, export_record
 from webapp.trajectories.row_to_types import turn_limit
 
 pytestmark = pytest.mark.django_db

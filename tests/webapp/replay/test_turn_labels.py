@@ -14,10 +14,11 @@ from testing.factories import (
     make_user,
 )
 from training.contracts.types import Action
+from webapp.replay.formats.slime_export import export_record
 from webapp.replay.models import LabelEvent, ProcessLabel
-from webapp.replay.services.process_labels import bad_turns, export_lines, rate_turn
-from webapp.replay.slime_export import export_record
-from webapp.replay.turns.turn_edits import TurnEdit, as_trained, edit_words
+from webapp.replay.services.process_labels import export_lines, rate_turn
+from webapp.replay.turn_edits import TurnEdit, as_trained, edit_words
+from webapp.replay.turn_ratings import bad_turns
 from webapp.trajectories.row_to_types import trajectory_of
 
 pytestmark = pytest.mark.django_db

@@ -22,9 +22,9 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import Experiment
 from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.lib.request_values import BadValue
-from webapp.replay.curation.rules import Rules, admit
-from webapp.replay.curation.sorting import Surroundings
 from webapp.replay.models import ProcessLabel, ReplayEntry, Verdict
+from webapp.replay.queries.rules import Rules, admit
+from webapp.replay.queries.sorting import Surroundings
 from webapp.replay.services.process_labels import mark_first_wrong, rate_turn
 from webapp.scanners.agreement import with_marks, with_verdicts
 from webapp.scanners.models import Finding, Scan

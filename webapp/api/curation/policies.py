@@ -10,7 +10,7 @@ from webapp.accounts.models import Role
 from webapp.lib.request_values import MAX_WHOLE
 from webapp.replay.access import get_policy
 from webapp.replay.curation.dry_run import dry_run
-from webapp.replay.curation.rules import Rules
+from webapp.replay.queries.rules import Rules
 from webapp.replay.services.snapshots import save_policy, snapshots_of, take_snapshot
 
 router = Router(tags=["replay"])

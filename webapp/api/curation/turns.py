@@ -15,13 +15,13 @@ from webapp.replay.services.labels import label_entry
 from webapp.replay.services.parts import split_entry
 from webapp.replay.services.process_labels import (
     MAX_TURN,
-    bad_turns,
     export_ratings,
     import_ratings,
     mark_first_wrong,
     rate_turn,
 )
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
+from webapp.replay.turn_ratings import bad_turns
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory
 

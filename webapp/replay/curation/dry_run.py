@@ -7,9 +7,9 @@ from statistics import quantiles
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.replay.curation.rules import Admission, Rules, admit
-from webapp.replay.curation.sorting import Surroundings
-from webapp.replay.curation.task_rates import Rate, recent_rates
+from webapp.replay.queries.rules import Admission, Rules, admit
+from webapp.replay.queries.sorting import Surroundings
+from webapp.replay.queries.task_rates import Rate, recent_rates
 
 RATIO_EDGES = (0.0, 0.2, 0.5, 0.8, 1.25, 2.0, 5.0)
 """Bars of the distribution; the last one has no end."""

@@ -15,7 +15,7 @@ from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
 from webapp.replay.access import get_policy
 from webapp.replay.curation.dry_run import dry_run
-from webapp.replay.curation.rules import Rules
+from webapp.replay.queries.rules import Rules
 from webapp.replay.services.snapshots import pins_of, save_policy, snapshots_of, take_snapshot
 
 WHOLE = ("max_per_task", "max_per_cluster", "max_age")

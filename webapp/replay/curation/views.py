@@ -16,10 +16,10 @@ from webapp.accounts.models import Role
 from webapp.lib.query_string import changed_query
 from webapp.lib.request_values import whole_number
 from webapp.replay.curation.clusters import MAX_KEEP, clusters_of, keep_best
-from webapp.replay.curation.sorting import Facts, Surroundings, ordered_ids
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.models import ReplayEntry
 from webapp.replay.queries import entries
+from webapp.replay.queries.sorting import Facts, Surroundings, ordered_ids
 
 PAGE_SIZE = 40
 DEFAULT_KEEP = 3

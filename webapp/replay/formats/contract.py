@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.files import File
 
+from webapp.replay.formats.slime_export import ImageForm
 from webapp.replay.models import ReplayEntry, ReplayImport
-from webapp.replay.slime_export import ImageForm
 
 BATCH_LINES = 32
 Row = Callable[[], dict[str, Any]]

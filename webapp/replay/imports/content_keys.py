@@ -13,10 +13,9 @@ from django.db.models import Q
 from webapp.accounts.models import Team
 from webapp.lib.statements.json_keys import text_of
 from webapp.replay.automatic_checks import signature_of
-from webapp.replay.imports.read_record import Record
 from webapp.replay.models import ReplayEntry
-from webapp.replay.services.imported_records import turn_row
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.services.imported_records import Record, turn_row
+from webapp.replay.turn_edits import TurnEdit
 from webapp.trajectories.models import Trajectory, TurnRecord
 
 CHUNK = 200

@@ -10,7 +10,7 @@ from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import check_text, shortened
-from webapp.replay.imports.conversation import ReadProblem
+from webapp.replay.formats.conversation import ReadProblem
 from webapp.replay.services.demonstrated_tasks import demonstrations_of, ensure_demonstrated_task
 
 ONLY_SHOWN = "came with an import: there is a demonstration of it, but no set-up and no evaluator"

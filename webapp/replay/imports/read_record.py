@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,22 +9,22 @@ from pydantic import ValidationError
 from training.contracts.types import RewardTerm, Source, Turn
 from training.untrusted.pictures import MAX_SIDE
 from webapp.accounts.models import Team
-from webapp.experiments.models import TaskRecord
 from webapp.lib.columns.storable_text import storable
 from webapp.lib.request_values import BadValue, row_id, shortened
-from webapp.replay.imports.conversation import (
+from webapp.replay.formats.conversation import (
     ReadProblem,
     as_json,
     read_conversation,
     read_images,
     without_images,
 )
-from webapp.replay.imports.images import StoredImage, read_image
+from webapp.replay.formats.images import StoredImage, read_image
+from webapp.replay.formats.messages import instruction_of, turns_of_messages
 from webapp.replay.imports.known_tasks import KnownTasks
-from webapp.replay.imports.messages import instruction_of, turns_of_messages
+from webapp.replay.services.imported_records import Record
 from webapp.replay.services.inbox import ADMISSION_SCORE
 from webapp.replay.services.labels import check_label
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
 
 MAX_COLUMN = 2**31 - 1
 MAX_REWARD = 1e6
@@ -33,28 +32,6 @@ MAX_TURNS = 10_000
 MAX_DIALECT = 16
 BESIDE = ("messages", "conversations", "images", "image")
 """Keys that are stored as messages and pictures."""
-
-
-@dataclass
-class Record:
-    """One line, checked."""
-
-    task: TaskRecord
-    turns: list[Turn]
-    reward: float
-    is_reward_assumed: bool
-    score: float
-    source: str
-    policy_version: int | None
-    terms: list[dict[str, Any]] = field(default_factory=list)
-    desktops: dict[str, int] = field(default_factory=dict)
-    """{"max_turns"} under which it was recorded; empty when the line does not tell."""
-    label: dict[str, Any] = field(default_factory=dict)
-    """{"verdict", "tags", "note", "edit", "part"} of our own exports."""
-    thoughts: dict[int, str] = field(default_factory=dict)
-    """Turn -> what the agent said before its action, of our own exports."""
-    imported: dict[str, Any] | None = None
-    """Columns of `ImportedLine`; None for turns that Deskhand recorded."""
 
 
 def read_record(data: dict[str, Any], team: Team, tasks: KnownTasks, *, keep_images: bool) -> Record:

@@ -15,15 +15,15 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
 from webapp.replay.formats.contract import Batch, UnreadableFile
+from webapp.replay.formats.conversation import ReadProblem
+from webapp.replay.formats.images import ImageProblem
 from webapp.replay.imports.content_keys import key_of_record, known_keys
-from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.imports.file_rows import batches, unpacks
-from webapp.replay.imports.images import ImageProblem
 from webapp.replay.imports.known_tasks import KnownTasks
-from webapp.replay.imports.read_record import Record, read_record
+from webapp.replay.imports.read_record import read_record
 from webapp.replay.models import ImportStatus, ReplayImport
 from webapp.replay.services import imports
-from webapp.replay.services.imported_records import store_record
+from webapp.replay.services.imported_records import Record, store_record
 
 MAX_LISTED = 100
 """Of known lines; all are counted."""

@@ -19,6 +19,11 @@ class Verdict(models.TextChoices):
 USABLE_VERDICTS = (Verdict.ACCEPTED, Verdict.GOLD)
 
 
+def stream_of(team_id: int) -> str:
+    """Name of the event stream of a team's inbox."""
+    return f"inbox.{team_id}"
+
+
 class ReplayEntry(models.Model):
     """A trajectory, or a part of one, that may be injected once a person accepted it."""
 

@@ -17,12 +17,12 @@ from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of
-from webapp.replay.curation.sorting import Surroundings, ordered_ids
 from webapp.replay.filters import NEWEST, PROBLEMS, SORTS, EntryFilter
 from webapp.replay.fit_for_experiments import fit_of, target_experiment
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
-from webapp.replay.services.inbox import stream_of
-from webapp.replay.turns.turn_edits import TurnEdit, edit_words
+from webapp.replay.models.entries import stream_of
+from webapp.replay.queries.sorting import Surroundings, ordered_ids
+from webapp.replay.turn_edits import TurnEdit, edit_words
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import turn_json
 from webapp.trajectories.viewer_parts import end_frame

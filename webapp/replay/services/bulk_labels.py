@@ -26,7 +26,7 @@ from webapp.replay.services.labels import (
     snapshot,
     to_settle,
 )
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
 from webapp.trajectories.models import TurnRecord
 
 MAX_BULK = 5000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from django.db.models import Min
 
-from webapp.replay.curation.likeness import Step, alike, outline_of, screens_hash
+from webapp.replay.likeness import Step, alike, outline_of, screens_hash
 from webapp.replay.models import ReplayEntry
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
 
 PIECE = 10
 """Entries that are compared within one piece of the dispatcher's upkeep."""

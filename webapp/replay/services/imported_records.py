@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.types import Purpose, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
+from webapp.experiments.models import TaskRecord
 from webapp.lib.tags import MAX_TAGS
 from webapp.replay.automatic_checks import longest_still_run, signature_of
-from webapp.replay.imports.read_record import Record
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.replay.services.labels import label_entry
-from webapp.replay.turns.turn_edits import NothingGood, TurnEdit
+from webapp.replay.turn_edits import NothingGood, TurnEdit
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling
 
 ASSUMED_TAG = "assumed-reward"
+
+
+@dataclass
+class Record:
+    """One line, checked."""
+
+    task: TaskRecord
+    turns: list[Turn]
+    reward: float
+    is_reward_assumed: bool
+    score: float
+    source: str
+    policy_version: int | None
+    terms: list[dict[str, Any]] = field(default_factory=list)
+    desktops: dict[str, int] = field(default_factory=dict)
+    """{"max_turns"} under which it was recorded; empty when the line does not tell."""
+    label: dict[str, Any] = field(default_factory=dict)
+    """{"verdict", "tags", "note", "edit", "part"} of our own exports."""
+    thoughts: dict[int, str] = field(default_factory=dict)
+    """Turn -> what the agent said before its action, of our own exports."""
+    imported: dict[str, Any] | None = None
+    """Columns of `ImportedLine`; None for turns that Deskhand recorded."""
 
 
 def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> ReplayEntry:

@@ -8,17 +8,13 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.live.event_publishing import publish
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.models import ReplayEntry
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.models.entries import stream_of
+from webapp.replay.turn_edits import TurnEdit
 from webapp.trajectories.models import Trajectory
 
 ADMISSION_SCORE = 0.5
 """Trajectories that scored less never reach the inbox."""
 TURN_COLUMNS = ("trajectory", "index", "frame", "action", "parse_error", "action_error")
-
-
-def stream_of(team_id: int) -> str:
-    """Name of the event stream of a team's inbox."""
-    return f"inbox.{team_id}"
 
 
 # --- admission ---------------------------------------------------------------------------------------

@@ -11,11 +11,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse
-from training.contracts.types import Source
 from training.contracts.types import Trajectory as WireTrajectory
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.queries.weight_lineage import Place, WeightLineage
 from webapp.experiments.services.statuses import record_incident
 from webapp.replay.models import (
     USABLE_VERDICTS,
@@ -25,9 +23,8 @@ from webapp.replay.models import (
     SnapshotEntry,
     Verdict,
 )
-from webapp.replay.services.process_labels import bad_turns
-from webapp.replay.turns.turn_edits import TurnEdit, as_trained
-from webapp.trajectories.models import Trajectory
+from webapp.replay.turn_edits import TurnEdit, as_trained
+from webapp.replay.turn_ratings import bad_turns
 
 # --- use in training ---------------------------------------------------------------------------------
 
@@ -78,19 +75,6 @@ def offers(*, team: Team, task: TaskRecord, snapshot: int = 0) -> list[Offer]:
             for entry in rows.filter(verdict__in=USABLE_VERDICTS)
         ]
     return sorted(found, key=lambda one: (one.label != Verdict.GOLD, one.entry.num_uses, -one.entry.pk))
-
-
-def policy_age(trajectory: Trajectory, experiment: Experiment, lineage: WeightLineage) -> int | None:
-    """Policy versions between the one that sampled `trajectory` and the experiment's now.
-
-    None when no policy did, or the two have no weights in common.
-    """
-    if trajectory.policy_version is None or trajectory.experiment_id is None:
-        return None
-    if trajectory.source != Source.POLICY:
-        return None
-    recorded = Place(trajectory.experiment_id, trajectory.policy_version)
-    return lineage.versions_between(recorded, Place(experiment.pk, experiment.policy_version))
 
 
 def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:

@@ -20,7 +20,7 @@ from webapp.lib.request_values import shortened
 from webapp.lib.tags import checked_tags
 from webapp.replay.automatic_checks import signature_of
 from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, ReviewItem, Verdict
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
 from webapp.trajectories.models import TurnRecord
 
 MAX_NOTE = 4000

@@ -15,7 +15,7 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.automatic_checks import longest_still_run
 from webapp.replay.models import LabelEvent, ReplayEntry
 from webapp.replay.services.labels import LIKENESS_COLUMNS, follow_edit, snapshot
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
 
 
 def split_entry(*, entry: ReplayEntry, user: User, at: int) -> ReplayEntry:

@@ -1,14 +1,11 @@
 """Ratings of single turns: good, bad, and the first that was wrong; as JSON lines in and out.
 
-    {"trajectory": 12, "by": "anna", "origin": "", "ratings": {"0": 1, "4": -1}, "first_wrong": 4, ...}
-
-A turn is bad when more labels of the trajectory are against it than for it; a first wrong turn is against.
+{"trajectory": 12, "by": "anna", "origin": "", "ratings": {"0": 1, "4": -1}, "first_wrong": 4, ...}
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,29 +18,13 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text, json_object, shortened
 from webapp.replay.models import ProcessLabel
+from webapp.replay.turn_ratings import RATINGS
 from webapp.trajectories.models import Trajectory, TurnRecord
 
-GOOD, BAD = 1, -1
-RATINGS = (GOOD, BAD)
 MAX_LINES = 20_000
 MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 MAX_ORIGIN = 40
 MAX_PROBLEMS = 20
-
-
-def balance_of(labels: Iterable[ProcessLabel]) -> Counter[int]:
-    """Index of a turn -> labels for it minus those against it; turns that were not rated are left out."""
-    balance: Counter[int] = Counter()
-    for label in labels:
-        balance.update({int(index): value for index, value in label.ratings.items()})
-        if label.first_wrong is not None and str(label.first_wrong) not in label.ratings:
-            balance[label.first_wrong] += BAD
-    return balance
-
-
-def bad_turns(labels: Iterable[ProcessLabel]) -> list[int]:
-    """Indexes of the turns that are not imitated."""
-    return sorted(index for index, value in balance_of(labels).items() if value < 0)
 
 
 def rate_turn(*, trajectory: Trajectory, user: User, index: int, rating: int | None) -> ProcessLabel:

@@ -12,9 +12,9 @@ from training.contracts.number_text import counted
 from webapp.accounts.models import AuditAction, Membership, Role, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text
-from webapp.replay.curation.sorting import Surroundings, ordered_ids
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel, ReviewRound, Verdict
+from webapp.replay.queries.sorting import Surroundings, ordered_ids
 from webapp.replay.services.labels import MAX_NOTE, label_entry, standing_events
 
 VERDICTS = (Verdict.ACCEPTED, Verdict.GOLD, Verdict.REJECTED)

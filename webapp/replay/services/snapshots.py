@@ -13,8 +13,6 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.accounts.services.team_versions import save_version
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, check_text
-from webapp.replay.curation.rules import Rules, admit
-from webapp.replay.curation.sorting import Surroundings
 from webapp.replay.models import (
     AdmissionPolicy,
     BufferSnapshot,
@@ -22,7 +20,9 @@ from webapp.replay.models import (
     ReplayEntry,
     SnapshotEntry,
 )
-from webapp.replay.services.process_labels import bad_turns
+from webapp.replay.queries.rules import Rules, admit
+from webapp.replay.queries.sorting import Surroundings
+from webapp.replay.turn_ratings import bad_turns
 
 CHUNK = 500
 

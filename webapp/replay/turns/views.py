@@ -22,16 +22,14 @@ from webapp.replay.models import ProcessLabel, ReplayEntry
 from webapp.replay.services.labels import label_entry
 from webapp.replay.services.parts import split_entry
 from webapp.replay.services.process_labels import (
-    BAD,
-    GOOD,
     MAX_TURN,
-    balance_of,
     export_ratings,
     import_ratings,
     mark_first_wrong,
     rate_turn,
 )
-from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.replay.turn_edits import TurnEdit
+from webapp.replay.turn_ratings import BAD, GOOD, balance_of
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.turn_display import action_caption, turn_json

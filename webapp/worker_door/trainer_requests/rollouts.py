@@ -13,6 +13,7 @@ from webapp.experiments.models import TaskRecord
 from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.database_pool import give_back_connection
 from webapp.lib.remote_calls import caller
+from webapp.replay.fit_for_experiments import policy_age
 from webapp.replay.services import injections
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
@@ -116,7 +117,7 @@ def get_replay(call: TrainerCall, query: routes.ReplayQuery) -> routes.ReplayCan
     lineage = WeightLineage(call.team_id)
     return routes.ReplayCandidates(
         entries=tuple(
-            _candidate(call, offer, injections.policy_age(offer.entry.trajectory, experiment, lineage))
+            _candidate(call, offer, policy_age(offer.entry.trajectory, experiment, lineage))
             for offer in offers
         )
     )

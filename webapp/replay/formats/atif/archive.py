@@ -21,9 +21,9 @@ from webapp.lib.request_values import BadValue, json_object
 from webapp.replay.formats.atif.read import is_document, line_of_document
 from webapp.replay.formats.atif.write import IMAGES, document_of
 from webapp.replay.formats.contract import BATCH_LINES, Batch, Format, Row, UnreadableFile
-from webapp.replay.imports.conversation import ReadProblem
+from webapp.replay.formats.conversation import ReadProblem
+from webapp.replay.formats.slime_export import record_of
 from webapp.replay.models import ReplayEntry, ReplayImport
-from webapp.replay.slime_export import record_of
 from webapp.trajectories.frame_files import read_frame
 
 MAX_FILE_BYTES = 64 * 2**20

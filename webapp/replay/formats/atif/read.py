@@ -13,8 +13,8 @@ from typing import Any
 
 from webapp.lib.request_values import BadValue, shortened
 from webapp.replay.formats.atif.write import KEY
-from webapp.replay.imports.conversation import IMAGE, ReadProblem
-from webapp.replay.imports.messages import read_action
+from webapp.replay.formats.conversation import IMAGE, ReadProblem
+from webapp.replay.formats.messages import read_action
 
 VERSIONS = "ATIF-v1."
 DONE = {"action": "terminate", "status": "success"}

@@ -11,8 +11,8 @@ from typing import Any
 from training.actions.write.json_call import json_arguments
 from training.contracts.types import Action, Turn
 from webapp import __version__
-from webapp.replay.imports.conversation import IMAGE, Message, ReadProblem, read_conversation
-from webapp.replay.imports.messages import read_action
+from webapp.replay.formats.conversation import IMAGE, Message, ReadProblem, read_conversation
+from webapp.replay.formats.messages import read_action
 
 SCHEMA = "ATIF-v1.7"
 TOOL = "computer_use"

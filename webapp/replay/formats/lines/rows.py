@@ -12,8 +12,8 @@ from django.core.files import File
 from training.tasks.json_files import LINE_END
 from webapp.lib.request_values import json_object
 from webapp.replay.formats.contract import BATCH_LINES, Batch, Format, Row
+from webapp.replay.formats.slime_export import ImageForm, export_line
 from webapp.replay.models import ReplayEntry, ReplayImport
-from webapp.replay.slime_export import ImageForm, export_line
 
 READ_BYTES = 2**20
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from webapp.replay.formats.slime_export import record_of
 from webapp.replay.models import ReplayEntry
-from webapp.replay.slime_export import record_of
 from webapp.trajectories.dataset.parquet_stream import (
     IMAGE,
     list_feature,

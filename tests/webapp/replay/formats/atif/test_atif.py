@@ -19,9 +19,9 @@ from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.formats.atif.archive import archive_pieces
 from webapp.replay.formats.atif.read import line_of_document
 from webapp.replay.formats.atif.write import document_of
+from webapp.replay.formats.slime_export import export_line
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.imports import approve_import, request_import
-from webapp.replay.slime_export import export_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(
     lambda text: "<image>" not in text

@@ -14,8 +14,8 @@ from testing.hostile_values import leaves
 from webapp.lib.request_values import BadValue
 from webapp.replay.formats.atif.archive import UNREADABLE, documents
 from webapp.replay.formats.atif.read import line_of_document
-from webapp.replay.imports.conversation import ReadProblem
-from webapp.replay.imports.messages import read_action
+from webapp.replay.formats.conversation import ReadProblem
+from webapp.replay.formats.messages import read_action
 
 NAMES = st.sampled_from(
     ["schema_version", "steps", "extra", "deskhand", "source", "message", "observation", "results", "content",

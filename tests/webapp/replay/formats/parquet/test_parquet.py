@@ -30,10 +30,10 @@ from testing.replay_lines import (
 from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.exports import ChosenEntries, chosen_entries
 from webapp.replay.formats.parquet.export import SCHEMA, table_pieces
+from webapp.replay.formats.slime_export import export_record
 from webapp.replay.models import ReplayEntry
 from webapp.replay.services.imports import approve_import, request_import
 from webapp.replay.services.labels import LABEL_COLUMNS
-from webapp.replay.slime_export import export_record
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue, shortened
-from webapp.replay.curation.sorting import COLUMNS, Facts, Surroundings
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplayUseRecord, Verdict
+from webapp.replay.queries.sorting import COLUMNS, Facts, Surroundings
 
 SCANNER = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\.v[0-9]{1,6}")
 

@@ -17,11 +17,11 @@ from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
 from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
-from webapp.replay.imports.conversation import ReadProblem
-from webapp.replay.imports.messages import read_action
+from webapp.replay.formats.conversation import ReadProblem
+from webapp.replay.formats.messages import read_action
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
-from webapp.replay.services.process_labels import bad_turns
-from webapp.replay.turns.turn_edits import TurnEdit, as_trained
+from webapp.replay.turn_edits import TurnEdit, as_trained
+from webapp.replay.turn_ratings import bad_turns
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit

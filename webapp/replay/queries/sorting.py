@@ -11,10 +11,10 @@ from django.db.models import Count
 from training.contracts.types import Source
 from webapp.experiments.models import Experiment
 from webapp.experiments.queries.weight_lineage import Place, WeightLineage
-from webapp.replay.curation.task_rates import Rate, recent_rates
 from webapp.replay.filters import EntryFilter
 from webapp.replay.fit_for_experiments import target_experiment
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.replay.queries.task_rates import Rate, recent_rates
 
 COLUMNS = (
     "pk",

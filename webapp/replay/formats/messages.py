@@ -14,8 +14,8 @@ from training.actions.pointer_words import JSON_POINTER
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Completion, Observation, ParsedCompletion, Source, Turn
 from webapp.lib.request_values import read_json
-from webapp.replay.imports.conversation import IMAGE, Message, ReadProblem
-from webapp.replay.imports.images import StoredImage
+from webapp.replay.formats.conversation import IMAGE, Message, ReadProblem
+from webapp.replay.formats.images import StoredImage
 
 TAGS = ("tool_call", "answer", "action")
 """Searched one after the other: a pattern with a tag at both ends takes the square of the length."""
