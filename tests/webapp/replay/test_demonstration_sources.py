@@ -66,7 +66,7 @@ def test_pictures_must_lie_in_their_folder_and_be_pictures(tmp_path):
     assert "the character NUL" in next(convert(tmp_path, own_mapping(tmp_path))).problem
     (tmp_path / "agentnet_ubuntu.jsonl").write_text(lines)
     (tmp_path / "images" / "0.png").write_text("no picture")
-    assert "cannot identify" in next(convert(tmp_path, own_mapping(tmp_path))).problem
+    assert "not an image" in next(convert(tmp_path, own_mapping(tmp_path))).problem
 
 
 def test_a_mapping_of_ones_own_is_checked(tmp_path):
