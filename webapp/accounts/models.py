@@ -218,3 +218,26 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.page})"
+
+
+class SentRequest(models.Model):
+    """A POST with a key of its sender's: sent again within a day it gets this answer and does nothing."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    """Of person, team, token and key. The key is not kept: it opens `answer`."""
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    team = models.ForeignKey(Team, null=True, on_delete=models.CASCADE, related_name="+")
+    route = models.CharField(max_length=64)
+    """Digest of path and query."""
+    body = models.CharField(max_length=64)
+    """Its digest."""
+    claim = models.UUIDField()
+    """Of the try that does the work; a later try may take it over from one that died."""
+    claimed_at = models.DateTimeField(db_index=True)
+    status = models.PositiveSmallIntegerField(null=True)
+    """Null while the work runs."""
+    answer = models.BinaryField(default=bytes)
+    """Headers and body, encrypted: some answers hold a password or a join token."""
+
+    def __str__(self) -> str:
+        return f"{self.person}: {self.status or 'running'}"

@@ -23,6 +23,7 @@ class TokenAuth(HttpBearer):
             return None
         request.user = found.user
         request.token_scope = Scope(found.scope)  # type: ignore[attr-defined]  # read where roles are
+        request.token_pk = found.pk  # type: ignore[attr-defined]  # read where keys of requests are
         if wanted := request.headers.get(TEAM_HEADER):
             request.membership = _membership(request, wanted)  # type: ignore[attr-defined]
         return found.user

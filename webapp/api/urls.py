@@ -29,6 +29,7 @@ from webapp.api.curation import clusters, policies, reviews, scanners, turns
 from webapp.api.documented_errors import DocumentedApi
 from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
+from webapp.api.idempotency import once_per_key
 from webapp.api.json_parser import StrictParser
 from webapp.api.steering import alarms_and_logs, controls, fleet, queue
 from webapp.api.team import (
@@ -52,7 +53,8 @@ api = DocumentedApi(
     version="1",
     description=(
         "Every list is paged by a cursor; errors are {error: {code, message, fields}}. A token acts in its "
-        "owner's first team, or in the one that the header Deskhand-Team names."
+        "owner's first team, or in the one that the header Deskhand-Team names. A POST with the header "
+        "Idempotency-Key does its work once: sent again within 24 hours it gets the first answer."
     ),
     urls_namespace="api",
     auth=AUTH,
@@ -137,7 +139,7 @@ def _routes() -> tuple[list[URLPattern | URLResolver], str, str]:
         if pattern.name == SCHEMA:
             pattern.callback = _for_clients(pattern.callback)
         elif pattern.name not in PAGES:
-            pattern.callback = login_not_required(pattern.callback)
+            pattern.callback = login_not_required(once_per_key(api, pattern.callback))
     return patterns, app_name, namespace
 
 

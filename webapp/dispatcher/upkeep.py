@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from webapp.accounts.services.audit_log import prune_audit_log
+from webapp.accounts.services.sent_requests import prune_sent_requests
 from webapp.experiments.services.gpu_samples import prune_gpu_samples
 from webapp.live.database_upkeep import refresh_statistics
 from webapp.live.services.events import prune_events
@@ -51,6 +52,8 @@ def _round() -> Iterator[object]:
     prune_gpu_samples()
     yield None
     prune_audit_log()
+    yield None
+    prune_sent_requests()
     for task in _tasks:
         yield None
         yield from task()
