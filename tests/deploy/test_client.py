@@ -257,3 +257,13 @@ def test_the_folder_can_be_installed(tmp_path):
         [command, "--help"], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert "launch" in done.stdout
+
+
+def test_a_launch_that_is_sent_again_makes_one_experiment(live_server, user):
+    with Client(live_server.url, create_token(user=user, name="script")) as client:
+        made = []
+        for _ in range(2):
+            with client.once("nightly"):
+                made.append(client.launch_experiment(name="mine", preset="first-desk")["id"])
+        made.append(client.launch_experiment(name="mine", preset="first-desk")["id"])
+    assert made[0] == made[1] != made[2]

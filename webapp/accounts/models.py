@@ -236,8 +236,9 @@ class SentRequest(models.Model):
     claimed_at = models.DateTimeField(db_index=True)
     status = models.PositiveSmallIntegerField(null=True)
     """Null while the work runs."""
+    headers = models.JSONField(default=dict)
     answer = models.BinaryField(default=bytes)
-    """Headers and body, encrypted: some answers hold a password or a join token."""
+    """The body, encrypted: some answers hold a password or a join token."""
 
     def __str__(self) -> str:
         return f"{self.person}: {self.status or 'running'}"

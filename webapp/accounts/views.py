@@ -22,6 +22,7 @@ from webapp.accounts.access import (
     memberships,
     team_member,
 )
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
 from webapp.accounts.identity_providers.registry import IDENTITY_PROVIDERS
 from webapp.accounts.models import Role, Scope
@@ -80,6 +81,7 @@ def show_profile(request: MemberRequest) -> HttpResponse:
 
 
 @require_POST
+@once_per_form
 def create_token(request: MemberRequest) -> HttpResponse:
     """A new API token, shown once on the profile page."""
     form = TokenForm(request.POST)
@@ -131,6 +133,7 @@ def show_team(request: MemberRequest) -> HttpResponse:
 
 
 @require_POST
+@once_per_form
 def add_member(request: MemberRequest) -> HttpResponse:
     """Put a person into the current team."""
     team = member(request, Role.ADMIN).team

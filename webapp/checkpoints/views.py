@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from training.contracts.config import ConfigError
 from webapp.accounts.access import MemberRequest
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.checkpoints.download import CannotDownload, download
 from webapp.checkpoints.services import exports
@@ -23,6 +24,7 @@ BOTH, GREEDY, SAMPLED = "both", "greedy", "sampled"
 
 
 @require_POST
+@once_per_form
 def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
     """Queue an evaluation of the checkpoint."""
     checkpoint = _checkpoint(request, pk, checkpoint_pk)
@@ -36,6 +38,7 @@ def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpRespons
 
 
 @require_POST
+@once_per_form
 def export(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
     """Queue an export of the checkpoint."""
     checkpoint = _checkpoint(request, pk, checkpoint_pk)

@@ -14,6 +14,7 @@ from training.contracts.config import ConfigError, Preset
 from training.planning.gpu_layouts import scaled
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role, Team
 from webapp.analysis.alarms.remedies import note_of, remedy_of
 from webapp.analysis.costs.forecast import cost_forecast
@@ -44,6 +45,7 @@ TASK_KNOBS = ("tasks.task_set", "tasks.revision", "tasks.families", "tasks.level
 
 
 @require_http_methods(["GET", "POST"])
+@once_per_form
 def launch(request: MemberRequest) -> HttpResponse:
     """The form; a valid POST queues the experiment, an invalid one shows everything typed again."""
     membership = member(request, Role.OPERATOR)

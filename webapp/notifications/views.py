@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member, owned_row
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Membership, Role
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number
@@ -70,6 +71,7 @@ def show_cursor(request: MemberRequest) -> HttpResponse:
 
 
 @require_POST
+@once_per_form
 def add_rule(request: MemberRequest) -> HttpResponse:
     """A new rule; what was entered stays in the form when it cannot be."""
     held = member(request, Role.ADMIN)

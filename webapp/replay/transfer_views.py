@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
@@ -23,6 +24,7 @@ NUM_IMPORTS = 8
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@once_per_form
 def transfer(request: MemberRequest) -> HttpResponse:
     """The page with both directions; a POST has a file checked."""
     if request.method != "POST":

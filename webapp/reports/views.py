@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.models import Experiment
@@ -40,6 +41,7 @@ def report_list(request: MemberRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@once_per_form
 def new_report(request: MemberRequest) -> HttpResponse:
     """The form, with the experiments of `?id=`; POST freezes the first version."""
     team = member(request, Role.OPERATOR).team
@@ -52,6 +54,7 @@ def new_report(request: MemberRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@once_per_form
 def new_version(request: MemberRequest, pk: int) -> HttpResponse:
     """The form as the newest version was asked for; POST freezes another one. Older ones stay as they are."""
     report = get_report(request, pk, Role.OPERATOR)

@@ -16,6 +16,7 @@ from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.rewards.expression_fields import OF_TRAJECTORIES, OF_TURNS
 from training.rewards.terms import TERMS
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import SavedRewardPreset
 from webapp.experiments.services.reward_presets import save_preset
@@ -96,6 +97,7 @@ def _results(team: Team, request: MemberRequest) -> dict[str, Any]:
 
 
 @require_POST
+@once_per_form
 def save(request: MemberRequest) -> HttpResponse:
     """The next version of the name that was typed; shown again as it was when it cannot be saved."""
     team = member(request, Role.OPERATOR).team

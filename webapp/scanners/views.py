@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number
@@ -115,6 +116,7 @@ def _form(
 
 
 @require_POST
+@once_per_form
 def scanner_save(request: MemberRequest) -> HttpResponse:
     """Keep the form as the next version of its name; shown again as it was when it cannot be kept."""
     team = member(request, Role.OPERATOR).team
@@ -151,6 +153,7 @@ def scan_preview(request: MemberRequest, scanner: str) -> HttpResponse:
 
 
 @require_POST
+@once_per_form
 def scan_start(request: MemberRequest, scanner: str) -> HttpResponse:
     """Queue it for as many trajectories as were previewed."""
     team = member(request, Role.OPERATOR).team

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.queries.demonstration_desktops import offer_named, offer_of, offers
@@ -131,6 +132,7 @@ def finish(request: MemberRequest, pk: int) -> JsonResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@once_per_form
 def demonstrate(request: MemberRequest) -> HttpResponse:
     """Choose a task and get a clean desktop with its set-up."""
     membership = member(request, Role.OPERATOR)

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.request_values import BadValue, row_id
@@ -33,6 +34,7 @@ BLANK = {
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@once_per_form
 def editor(request: MemberRequest) -> HttpResponse:
     """A new task, or with `?task=` another version of one; a refused one is shown as it was typed."""
     membership = member(request, Role.OPERATOR)

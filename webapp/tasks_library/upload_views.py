@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import TaskSet, TaskStatus
 from webapp.lib.request_values import BadValue, decimal_number
@@ -19,6 +20,7 @@ MAX_SHOWN = 200
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@once_per_form
 def upload(request: MemberRequest) -> HttpResponse:
     """A POST brings a whole file in, or nothing of it and says why."""
     team = member(request, Role.OPERATOR).team

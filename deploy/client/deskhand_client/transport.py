@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +13,7 @@ import httpx
 TIMEOUT_S = 60.0
 BUSY = 503
 MAX_RETRIES = 4
+KEY = "Idempotency-Key"
 
 
 class ApiError(Exception):
@@ -46,6 +49,16 @@ class Transport:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def once(self, key: str = "") -> Iterator[str]:
+        """The call within does its work once: sent again with this key it gets the first answer for 24 h."""
+        key = key or str(uuid.uuid4())
+        self._http.headers[KEY] = key
+        try:
+            yield key
+        finally:
+            del self._http.headers[KEY]
 
     def _call(self, method: str, path: str, **sent: Any) -> Any:
         """The JSON that an operation answers; None without any. Raises ApiError, Unreachable."""

@@ -92,7 +92,7 @@ def test_a_key_with_another_body_or_address_is_refused(token: str, body: dict[st
 
 
 def test_a_key_belongs_to_person_token_and_team(token: str, team: Team) -> None:
-    """Nobody is given another's answer, nor one of another team, nor what a wider token was given."""
+    """No one gets another's answer, nor one of another team, nor what a wider token got."""
     blue = make_team("blue")
     olga = Membership.objects.get(user__username="olga").user
     Membership.objects.create(user=olga, team=blue, role=Role.OPERATOR)

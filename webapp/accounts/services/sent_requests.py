@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from cryptography.fernet import Fernet
 from django.db import IntegrityError, transaction
@@ -61,7 +62,7 @@ def read_sent(request: HttpRequest, key: str, field: str, *, names_body: bool = 
     """
     if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
         raise BadValue(field, f"send 1 to {MAX_KEY} printable characters, such as a UUID")
-    person = request.user.pk
+    person = cast(int, request.user.pk)
     membership = current_membership(request)
     team = membership.team_id if membership else None
     route, body = _digest(request.get_full_path().encode()), _body_digest(request)
@@ -85,7 +86,8 @@ def answer_once(
     try:
         answer = work()
         if isinstance(answer, HttpResponse) and keeps(answer.status_code):
-            mine.update(status=answer.status_code, answer=_sealed(sent, answer))
+            body = _cipher(sent).encrypt(answer.content)
+            mine.update(status=answer.status_code, headers=dict(answer.items()), answer=body)
             is_kept = True
     finally:
         if not is_kept:
@@ -126,7 +128,7 @@ def _claimed_before(sent: Sent, values: dict[str, object], now: datetime) -> Sen
         if row.claimed_at > now - CLAIM_LASTS:
             raise StillRunning
     mine = SentRequest.objects.filter(pk=row.pk, claim=row.claim)
-    if not mine.update(status=None, answer=b"", **values):
+    if not mine.update(status=None, **values):
         raise StillRunning
     return None
 
@@ -136,15 +138,9 @@ def _cipher(sent: Sent) -> Fernet:
     return Fernet(base64.urlsafe_b64encode(key))
 
 
-def _sealed(sent: Sent, answer: HttpResponse) -> bytes:
-    said = {"headers": dict(answer.items()), "body": base64.b64encode(answer.content).decode()}
-    return _cipher(sent).encrypt(json.dumps(said).encode())
-
-
 def _opened(sent: Sent, row: SentRequest) -> HttpResponse:
-    said = json.loads(_cipher(sent).decrypt(bytes(row.answer)))
-    headers = {**said["headers"], REPLAYED: "true"}
-    return HttpResponse(base64.b64decode(said["body"]), status=row.status, headers=headers)
+    body = _cipher(sent).decrypt(bytes(row.answer))
+    return HttpResponse(body, status=row.status, headers={**row.headers, REPLAYED: "true"})
 
 
 def _body_digest(request: HttpRequest) -> str:

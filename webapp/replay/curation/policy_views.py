@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
 from webapp.replay.access import get_policy
@@ -67,6 +68,7 @@ def read_rules(values: QueryDict) -> Rules:
 
 
 @require_POST
+@once_per_form
 def save(request: MemberRequest) -> HttpResponse:
     """Keep the form's rules as the next version of a name."""
     team = member(request, Role.ANNOTATOR).team
@@ -86,6 +88,7 @@ def save(request: MemberRequest) -> HttpResponse:
 
 
 @require_POST
+@once_per_form
 def take(request: MemberRequest) -> HttpResponse:
     """Keep what a saved version lets in now."""
     team = member(request, Role.ANNOTATOR).team

@@ -16,6 +16,7 @@ from training.actions.parse import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue, check_text, whole_number
 from webapp.replay.models import ProcessLabel, ReplayEntry
@@ -173,6 +174,7 @@ def export(request: MemberRequest) -> StreamingHttpResponse:
 
 
 @require_POST
+@once_per_form
 def import_labels(request: MemberRequest) -> HttpResponse:
     """Store ratings from a file of JSON lines, all or none."""
     team = member(request, Role.ANNOTATOR).team

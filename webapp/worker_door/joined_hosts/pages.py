@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.form_tokens import once_per_form
 from webapp.fleet.access import require_fleet_admin
 from webapp.fleet.models import JoinedHost
 from webapp.lib.host_links.joined_identity import ROLES
@@ -16,6 +17,7 @@ from webapp.worker_door.joined_hosts import joining
 
 
 @require_http_methods(["GET", "POST"])
+@once_per_form
 def host_add(request: MemberRequest) -> HttpResponse:
     """One command that makes another machine a host; POST makes its token, which is shown once."""
     require_fleet_admin(request)
