@@ -169,6 +169,16 @@ class Observation(Wire):
     """Instruction at turn 0, result of the last action later."""
 
 
+class Alternatives(Wire):
+    """The likeliest tokens at each place of a completion, for people; training never reads them."""
+
+    token_ids: tuple[tuple[int, ...], ...]
+    """The likeliest first, the sampled one where it is among them. [num_tokens, at most 5]"""
+    texts: tuple[tuple[str, ...], ...]
+    logprobs: tuple[tuple[float, ...], ...]
+    """As `behaviour_logprobs`, to 4 decimals."""
+
+
 class Completion(Wire):
     """What the policy server returned: text with the exact sampled tokens."""
 
@@ -179,6 +189,8 @@ class Completion(Wire):
     """Each token's own text, for people; training never reads it. [num_tokens] or empty"""
     behaviour_logprobs: tuple[float, ...] = ()
     """Logprob of each sampled token at sampling time and temperature, nats. [num_tokens]"""
+    alternatives: Alternatives | None = Field(default=None, exclude_if=lambda found: found is None)
+    """With `sampling.top_logprobs`; None = not recorded."""
     policy_version: int = 0
     """Of the oldest weights that generated a token of it."""
     policy_versions: tuple[int, ...] = ()

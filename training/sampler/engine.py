@@ -14,6 +14,9 @@ from typing import Any, Literal, Protocol
 from training.contracts.turn_trace import SpentMs
 from training.render.rendered_sequence import Grid
 
+TopTokens = list[tuple[int, float]]
+"""The likeliest tokens at one place, likeliest first: id and logprob at the sampling temperature, nats."""
+
 
 @dataclass(kw_only=True, slots=True)
 class EngineSequence:
@@ -39,6 +42,8 @@ class SamplingSettings:
     temperature: float
     """0 = greedy; logprobs are then taken at temperature 1."""
     max_tokens: int
+    top_logprobs: int = 0
+    """How many of the likeliest tokens are reported at each place."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,9 +61,12 @@ class SampledCompletion:
     """Of the weights that generated each token; empty = `policy_version` for all. [num_tokens]"""
     spent_ms: SpentMs = field(default_factory=dict)
     """Where the engine's time went, as far as it can tell."""
+    top: list[TopTokens] = field(default_factory=list)
+    """At each place, as many as `SamplingSettings.top_logprobs` says; empty = none. [num_tokens]"""
 
     def __post_init__(self) -> None:
         assert len(self.logprobs) == len(self.token_ids), "one logprob per token"
+        assert len(self.top) in (0, len(self.token_ids)), "one list of the likeliest tokens per token"
         assert len(self.policy_versions) in (0, len(self.token_ids)), "one version per token"
 
 

@@ -21,7 +21,7 @@ from training.contracts.config import PromptConfig, SamplingConfig
 from training.contracts.policy_server import TurnRequest
 from training.contracts.route_types import Answered, Route
 from training.contracts.turn_trace import TurnPart, rounded
-from training.contracts.types import Completion
+from training.contracts.types import Alternatives, Completion
 from training.contracts.weight_requests import Canary, WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image
 from training.render.prompt_digest import prompt_digest
@@ -190,9 +190,12 @@ class PolicyService:
         session.running = sequence
         prepare_ms = 1000 * (time.perf_counter() - started)
         try:
-            sampled = await self._sample(
-                sequence, SamplingSettings(temperature=request.temperature, max_tokens=request.max_tokens)
+            sampling = SamplingSettings(
+                temperature=request.temperature,
+                max_tokens=request.max_tokens,
+                top_logprobs=self.limits.top_logprobs,
             )
+            sampled = await self._sample(sequence, sampling)
         finally:
             session.running = None
         if not all(map(math.isfinite, sampled.logprobs)):
@@ -207,6 +210,7 @@ class PolicyService:
             token_ids=tuple(sampled.token_ids),
             token_texts=tuple(renderer.decode([token]) for token in sampled.token_ids),
             behaviour_logprobs=tuple(sampled.logprobs),
+            alternatives=alternatives_of(sampled, renderer),
             policy_version=sampled.policy_version,
             policy_versions=tuple(sampled.policy_versions) if len(set(sampled.policy_versions)) > 1 else (),
             finish_reason=sampled.finish_reason,
@@ -236,6 +240,20 @@ class PolicyService:
         generation = asyncio.ensure_future(self.engine.generate(sequence, sampling))
         with engine_errors():
             return await asyncio.shield(generation)
+
+
+def alternatives_of(sampled: SampledCompletion, renderer: Renderer) -> Alternatives | None:
+    """The likeliest tokens as they are recorded; None where the engine reported none."""
+    if not sampled.top:
+        return None
+    # A banned token can have no finite logprob, and JSON has no word for that.
+    top = [[(token, value) for token, value in place if math.isfinite(value)] for place in sampled.top]
+    texts = {token: renderer.decode([token]) for token in {token for place in top for token, _ in place}}
+    return Alternatives(
+        token_ids=tuple(tuple(token for token, _ in place) for place in top),
+        texts=tuple(tuple(texts[token] for token, _ in place) for place in top),
+        logprobs=tuple(tuple(round(value, 4) for _, value in place) for place in top),
+    )
 
 
 def image_size(png: bytes) -> tuple[int, int]:

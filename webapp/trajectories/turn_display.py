@@ -4,15 +4,12 @@ Pure functions over stored rows and their JSON; nothing here touches the databas
 """
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
-from training.contracts.number_text import share_text
 from webapp.trajectories.models import TurnRecord
 
 RAW_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -238,43 +235,6 @@ def running_terms(turns: Sequence[TurnRecord | BriefTurn]) -> list[dict[str, Any
             entry["value"] += float(term.get("value", 0.0))
             entry["contribution"] += float(term.get("contribution", 0.0))
     return list(found.values())
-
-
-def tokens(completion: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Sampled tokens with their probability; the text is the engine's, or the id when it gave none."""
-    if not completion:
-        return []
-    ids = completion.get("token_ids") or []
-    logprobs = completion.get("behaviour_logprobs") or []
-    texts = completion.get("token_texts") or []
-    found = []
-    for place, token_id in enumerate(ids):
-        logprob = logprobs[place] if place < len(logprobs) else None
-        found.append(
-            {
-                "place": place,
-                "text": (texts[place] or "⏹") if place < len(texts) else str(token_id),
-                "id": token_id,
-                "logprob": logprob,
-                "probability": "" if logprob is None else share_text(math.exp(min(logprob, 0.0)), 1),
-                "heat": heat(logprob),
-            }
-        )
-    return found
-
-
-def least_certain(found: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Of `tokens`, the one that the policy gave the lowest probability; None where none was recorded."""
-    known = [token for token in found if token["logprob"] is not None]
-    return min(known, key=itemgetter("logprob"), default=None)
-
-
-def heat(logprob: float | None) -> int:
-    """0 (certain) .. 5 (a surprise), by bands of probability: > 0.9, 0.5, 0.2, 0.05, 0.01."""
-    if logprob is None:
-        return 0
-    limits = (-0.105, -0.693, -1.609, -2.996, -4.605)
-    return sum(logprob < limit for limit in limits)
 
 
 def action_signature(action: dict[str, Any] | None) -> str:

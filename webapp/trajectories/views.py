@@ -25,7 +25,7 @@ from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, Trajectory
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.queries import groups, trajectories
 from webapp.trajectories.side_by_side.group_turns import group_turns
-from webapp.trajectories.turn_display import least_certain, tokens
+from webapp.trajectories.token_display import least_certain, tokens
 from webapp.trajectories.viewer_parts import (
     coordinate_space,
     end_frame,

@@ -68,6 +68,14 @@ class AlarmOut(TypedDict):
     at: str
 
 
+class Alternatives(TypedDict):
+    """The likeliest tokens at each place of a completion, for people; training never reads them."""
+
+    token_ids: list[list[int]]
+    texts: list[list[str]]
+    logprobs: list[list[float]]
+
+
 class ArmOut(TypedDict):
     """One combination of values over its seeds."""
 
@@ -306,6 +314,7 @@ class Completion(TypedDict):
     token_ids: NotRequired[list[int]]
     token_texts: NotRequired[list[str]]
     behaviour_logprobs: NotRequired[list[float]]
+    alternatives: NotRequired[Alternatives | None]
     policy_version: NotRequired[int]
     policy_versions: NotRequired[list[int]]
     finish_reason: NotRequired[Literal["stop", "length"]]

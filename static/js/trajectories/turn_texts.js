@@ -36,6 +36,7 @@ export class TurnTexts {
     card.querySelector(".is-found")?.classList.remove("is-found");
     find()?.classList.add("is-found");
     find()?.scrollIntoView({ block: "nearest" });
+    find()?.focus({ preventScroll: true });
   }
 
   async showWhole(card) {

@@ -8,6 +8,7 @@ import { Filmstrip } from "./filmstrip.js";
 import { GroupLane } from "./group_lane.js";
 import * as player from "./player_state.js";
 import { TurnFeed } from "./turn_feed.js";
+import { startAlternatives } from "./token_alternatives.js";
 import { TurnTexts } from "./turn_texts.js";
 import { describeTurn, TurnScreen } from "./turn_screen.js";
 import { positionFromHash, startControls } from "./viewer_controls.js";
@@ -159,6 +160,7 @@ const handlers = {
 };
 
 startControls(root, { read: () => state, update, lane });
+startAlternatives(root);
 root.addEventListener("click", (event) => {
   const asked = event.target.closest("[data-do]")?.dataset.do;
   if (asked === "whole") texts.showWhole(event.target.closest("[data-card]"));

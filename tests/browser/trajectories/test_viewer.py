@@ -147,6 +147,47 @@ def test_tokens_show_their_probability_when_asked(sign_in: SignIn, people: Peopl
         assert min(contrasts(page.locator(".heat-legend .token"))) >= 4.5
 
 
+def test_alternatives_of_a_token_are_shown_on_hover_and_by_keyboard(sign_in: SignIn, people: People):
+    completion = {
+        "text": "go <i>\n",
+        "token_ids": [7, 8, 9],
+        "token_texts": ["go", " <i>", "\n"],
+        "behaviour_logprobs": [-0.01, -5.0, -0.7],
+        "alternatives": {
+            "token_ids": [[7, 1], [2, 3], [9, 1]],
+            "texts": [["go", "up"], [" <b>", ""], ["\n", "up"]],
+            "logprobs": [[-0.01, -4.0], [-0.2, -1.8], [-0.7, -0.75]],
+        },
+    }
+    trajectory = make_trajectory(team=people.team, turns=0)
+    make_turn(trajectory, 0, completion=completion)
+    make_turn(trajectory, 1, completion={"text": "old", "token_ids": [4], "token_texts": ["old"]})
+    page = sign_in(people.viewer)
+    page.goto(f"/trajectories/{trajectory.pk}/")
+    page.keyboard.press("t")
+    card = page.locator("[data-card='0']")
+    panel = card.get_by_role("status")
+    tokens = card.locator(".completion-tokens .token")
+    tokens.nth(0).hover()
+    expect(panel).to_have_text("Likeliest at go:go 99.0 %, sampledup 1.8 %")
+    page.keyboard.press("T")
+    expect(tokens.nth(1)).to_be_focused()
+    expect(panel).to_have_text("Likeliest at  <i>: <b> 81.9 %⏹ 16.5 %")
+    page.keyboard.press("ArrowRight")
+    expect(tokens.nth(2)).to_be_focused()
+    expect(panel.locator("li")).to_have_text(["⏎ 49.7 %, sampled", "up 47.2 %"])
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(tokens.nth(0)).to_be_focused()
+    assert card.locator(".token[tabindex='0']").all_inner_texts() == ["go"]
+    page.keyboard.press("j")
+    old = page.locator("[data-card='1']")
+    expect(old.locator(".completion-tokens .token")).to_have_text("old")
+    expect(old.get_by_role("status")).to_be_hidden()
+    expect(old.locator("[tabindex]")).to_have_count(0)
+
+
 def test_siblings_and_groups_are_one_key_away(sign_in: SignIn, people: People):
     experiment = make_experiment(team=people.team)
     groups = [make_group(experiment=experiment) for _ in range(2)]

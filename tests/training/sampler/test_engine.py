@@ -94,6 +94,32 @@ def test_logprobs_are_taken_at_the_sampling_temperature(engine, reader):
     assert talk.generated != pytest.approx(talk.scored(engine, reader), abs=1e-2)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
+def test_alternatives_are_the_likeliest_tokens_at_the_sampling_temperature(engine, reader, temperature):
+    prompt = reader.tokenizer.encode("Choose row 4 and save.")
+    sequences = [EngineSequence(sequence_id=str(row), token_ids=list(prompt)) for row in range(3)]
+    counts = (5, 0, 2)
+    found = engine.generate(
+        sequences,
+        [
+            SamplingSettings(temperature=temperature, max_tokens=4 + count, top_logprobs=count)
+            for count in counts
+        ],
+    )
+    for sequence, sampled, count in zip(sequences, found, counts, strict=True):
+        with torch.no_grad():
+            logits = engine.model(input_ids=torch.tensor([sequence.token_ids])).logits[0].float()
+        logits[:, reader.banned_ids] = -torch.inf
+        logprobs = (logits / (temperature or 1.0)).log_softmax(-1)[len(prompt) - 1 : -1]
+        values, ids = logprobs.topk(count)
+        assert len(sampled.top) == (len(sampled.token_ids) if count else 0)
+        for place, top in enumerate(sampled.top):
+            assert [token for token, _ in top] == ids[place].tolist()
+            assert [value for _, value in top] == pytest.approx(values[place].tolist(), abs=1e-4)
+            sampled_at = dict(top).get(sampled.token_ids[place])
+            assert sampled_at in (None, sampled.logprobs[place])
+
+
 def test_trajectories_at_different_turns_share_a_batch(engine, reader):
     early, late = Conversation("early", "Choose row 1."), Conversation("late", 'Type "red fox" and save.')
     converse(engine, reader, [late], turns=range(2))
@@ -218,11 +244,15 @@ def test_tokens_come_as_often_as_their_probabilities_say(engine, reader):
     row = torch.full((len(reader.tokenizer),), -torch.inf)
     row[torch.tensor([3, 7, 40, 90, 200])] = logits
     row[reader.banned_ids[0]] = 9.0
-    tokens, logprobs = engine._sample_tokens(row.repeat(20_000, 1), torch.ones(20_000))
+    at_one = torch.ones(20_000)
+    logprobs = engine._token_logprobs(row.repeat(20_000, 1), at_one)
+    tokens = engine._sample_tokens(logprobs, at_one)
     counts = torch.bincount(tokens, minlength=len(row)).double()
     expected = 20_000 * row.exp().double()
     expected[reader.banned_ids[0]] = 0
     likely = expected > 0
     assert counts[~likely].sum() == 0
     assert ((counts - expected)[likely] ** 2 / expected[likely]).sum() < 16.3  # 3 degrees of freedom
-    assert logprobs.tolist() == pytest.approx(row[tokens].tolist(), abs=1e-5)
+    assert logprobs.gather(-1, tokens[:, None])[:, 0].tolist() == pytest.approx(
+        row[tokens].tolist(), abs=1e-5
+    )

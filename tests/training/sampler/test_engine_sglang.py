@@ -5,6 +5,7 @@ What SGLang itself computes is compared with transformers on a GPU: benchmarks/g
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -24,11 +25,13 @@ from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.sampler.canary import canary_png, canary_sequence
 from training.sampler.engines.transformers_engine import load_model
+from training.sampler.sglang import server_endpoints
 from workers.env.policy_client import PolicyClient, PolicyError
 
 TOKEN = "a-test-token"
 SEVERAL = 3
 """Completions at once where one has to be long: the random model ends one in thirty within ten tokens."""
+NUM_TOP = 3
 STAND_IN = Path(__file__).resolve().parents[3] / "testing" / "training" / "sglang_stand_in"
 
 
@@ -49,7 +52,7 @@ class Running:
         folder.mkdir(parents=True, exist_ok=True)
         config, self.port_file = folder / "config.yaml", folder / "port"
         settings = {"name": "sglang", "servers": servers, "start_timeout_s": 300, **engine}
-        sampling = {"max_context_tokens": 2000}
+        sampling = {"max_context_tokens": 2000, "top_logprobs": NUM_TOP}
         config.write_text(yaml.safe_dump({"sampling": sampling, "engine": settings, "lora": lora or {}}))
         command = [sys.executable, "-m", "training.sampler.server", "--model", str(tiny_folder())]
         environment = {
@@ -159,6 +162,36 @@ def test_the_start_is_told_in_words(running):
 def test_what_was_sampled_is_what_the_trainer_scores(running, temperature):
     rendered, frames = play(running.client, f"parity-{temperature}", 3, temperature)
     assert masked(rendered) == pytest.approx(scored(rendered, frames, temperature), abs=1e-4)
+
+
+def test_the_alternatives_of_each_token_come_with_the_completion(running):
+    completion = ask(running.client, "alternatives", 0)
+    found, reader = completion.alternatives, renderer()
+    assert len(found.token_ids) == len(found.texts) == len(found.logprobs) == len(completion.token_ids)
+    for place, ids in enumerate(found.token_ids):
+        assert len(set(ids)) == NUM_TOP
+        assert not set(ids) & set(reader.banned_ids)
+        assert list(found.texts[place]) == [reader.decode([token]) for token in ids]
+        assert list(found.logprobs[place]) == sorted(found.logprobs[place], reverse=True)
+        own, logprob = completion.token_ids[place], completion.behaviour_logprobs[place]
+        if own in ids:
+            assert found.logprobs[place][ids.index(own)] == pytest.approx(logprob, abs=1e-4)
+        else:
+            assert logprob <= found.logprobs[place][-1] + 1e-4
+
+
+def test_sglangs_likeliest_tokens_are_asked_for_and_read():
+    call = server_endpoints.generate([1, 2], {}, num_top=2)
+    assert call.body["top_logprobs_num"] == 2
+    meta = {"finish_reason": {"type": "length"}, "weight_version": "4"}
+    tokens = {"output_token_logprobs": [[-0.5, 7, None], [-0.1, 8, None]]}
+    top = {"output_top_logprobs": [[[-0.5, 7, None], [-1.5, 9, None]], None]}
+    read = call.answer(200, json.dumps({"meta_info": meta | tokens | top}).encode())
+    assert (read.token_ids, read.top) == ([7, 8], [[(7, -0.5), (9, -1.5)], []])
+
+    plain = server_endpoints.generate([1, 2], {})
+    assert "top_logprobs_num" not in plain.body
+    assert plain.answer(200, json.dumps({"meta_info": meta | tokens}).encode()).top == []
 
 
 def test_greedy_logprobs_are_those_at_temperature_one(running):

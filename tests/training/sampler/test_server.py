@@ -85,6 +85,7 @@ def test_a_repeated_turn_returns_the_same_completion(client):
     assert ask(client, "repeat", 0) == first
     assert first.num_prompt_tokens > 48
     assert len(first.token_ids) == len(first.behaviour_logprobs) <= 8
+    assert "alternatives" not in first.model_dump(), "recorded only with sampling.top_logprobs"
 
 
 def test_what_was_sampled_is_what_the_trainer_renders_and_scores(client):

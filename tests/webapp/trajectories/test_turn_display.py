@@ -1,15 +1,15 @@
 """Captions, key caps, waterfall and token colours: pure functions."""
 
+import json
+
 import pytest
 
 from webapp.trajectories.models import TurnRecord
+from webapp.trajectories.token_display import heat, least_certain, tokens
 from webapp.trajectories.turn_display import (
     action_caption,
     action_signature,
-    heat,
-    least_certain,
     raw_coordinates,
-    tokens,
     turn_state,
     waterfall,
 )
@@ -69,6 +69,28 @@ def test_tokens_fall_back_to_ids_and_a_silent_one_is_the_stop():
     ]
     assert [t["text"] for t in tokens({"token_ids": [5, 6]})] == ["5", "6"]
     assert tokens(None) == []
+
+
+def test_tokens_carry_their_alternatives_where_some_were_recorded():
+    completion = {
+        "token_ids": [5, 6, 7],
+        "alternatives": {
+            "token_ids": [[5, 9], [8], []],
+            "texts": [["ok", ""], ["<b>"], []],
+            "logprobs": [[-0.01, -5.0], [-0.7], []],
+        },
+    }
+    found = [token["alternatives"] for token in tokens(completion)]
+    assert list(map(json.loads, filter(None, found))) == [
+        [["ok", "99.0 %", 1], ["⏹", "0.7 %", 0]],
+        [["<b>", "49.7 %", 0]],
+    ]
+    assert found[2] == ""
+
+
+@pytest.mark.parametrize("recorded", [{}, {"alternatives": None}, {"alternatives": {"token_ids": [[5]]}}])
+def test_a_row_without_whole_alternatives_is_shown_without_them(recorded):
+    assert [token["alternatives"] for token in tokens({"token_ids": [5, 6]} | recorded)] == ["", ""]
 
 
 def test_the_least_certain_token_is_the_one_with_the_lowest_probability():

@@ -106,6 +106,13 @@ class SamplingConfig(Section):
         unit="tokens", ge=0,
     )  # fmt: skip
     max_image_tokens: int = knob(0, "Of these, image pads; 0 = no own limit.", unit="tokens", ge=0)
+    top_logprobs: int = knob(
+        0,
+        "Likeliest tokens that are recorded at each place of a completion and shown in the viewer; 0 = none.",
+        unit="tokens",
+        ge=0,
+        le=5,
+    )
     later_temperature: float = knob(
         0.0, "Temperature of the second phase of the GRPO stage; 0 = one phase.", ge=0, le=2
     )

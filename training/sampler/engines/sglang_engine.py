@@ -144,6 +144,7 @@ class SglangEngine:
             policy_version=min(partial.versions),
             policy_versions=partial.versions,
             spent_ms={TurnPart.GENERATE: 1000 * max(0.0, generated_s)},
+            top=partial.top,
         )
 
     async def score(self, sequence: EngineSequence, start: int) -> list[float]:
@@ -253,7 +254,13 @@ class SglangEngine:
         )
         context = sequence.token_ids + partial.token_ids
         adapter = slot.weights.adapter_name
-        call = server_endpoints.generate(context, parameters, images=image_entries(sequence), adapter=adapter)
+        call = server_endpoints.generate(
+            context,
+            parameters,
+            images=image_entries(sequence),
+            adapter=adapter,
+            num_top=sampling.top_logprobs,
+        )
         started = time.monotonic()
         with self._gate.inside():
             answer = await slot.client.run(call)

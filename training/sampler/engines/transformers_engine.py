@@ -26,7 +26,12 @@ from training.model.cpu_vision_tower import use_cpu_paths
 from training.model.fp32_logits import use_fp32_logits
 from training.model.lora import ADAPTER_CONFIG, take_adapter
 from training.render.renderer import Renderer
-from training.sampler.engine import EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engine import (
+    EngineSequence,
+    SampledCompletion,
+    SamplingSettings,
+    TopTokens,
+)
 from training.sampler.engines.decoding import Decoding, PlainDecoding
 from training.sampler.engines.lean_decoding import LeanDecoding, lean_weights
 
@@ -108,9 +113,15 @@ class TransformersEngine:
         limits = [sampling.max_tokens for sampling in samplings]
         generated: list[list[int]] = [[] for _ in sequences]
         logprobs: list[list[float]] = [[] for _ in sequences]
+        top: list[list[TopTokens]] = [[] for _ in sequences]
+        num_top = max(sampling.top_logprobs for sampling in samplings)
         live = [True] * len(sequences)
         while True:
-            tokens, token_logprobs = self._sample_tokens(batch.logits, temperatures)
+            all_logprobs = self._token_logprobs(batch.logits, temperatures)
+            tokens = self._sample_tokens(all_logprobs, temperatures)
+            token_logprobs = all_logprobs.gather(-1, tokens[:, None]).squeeze(-1)
+            if num_top:
+                _add_top(top, all_logprobs, samplings, live)
             for row, (token, logprob) in enumerate(
                 zip(tokens.tolist(), token_logprobs.tolist(), strict=True)
             ):
@@ -132,8 +143,9 @@ class TransformersEngine:
                 finish_reason="stop" if tokens[-1] == self.renderer.stop_id else "length",
                 policy_version=self.policy_version,
                 spent_ms={TurnPart.PREFILL: 1000 * (read - started), TurnPart.DECODE: decode_ms},
+                top=row_top,
             )
-            for tokens, row_logprobs in zip(generated, logprobs, strict=True)
+            for tokens, row_logprobs, row_top in zip(generated, logprobs, top, strict=True)
         ]
 
     @torch.inference_mode()
@@ -154,19 +166,18 @@ class TransformersEngine:
             batch.advance(torch.tensor([token], device=self.device), [True])
         return logprobs
 
-    def _sample_tokens(
-        self, logits: torch.Tensor, temperatures: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """One token per row and its logprob in fp32; temperature 0 is greedy. [B], [B]"""
-        greedy = temperatures == 0
+    def _token_logprobs(self, logits: torch.Tensor, temperatures: torch.Tensor) -> torch.Tensor:
+        """Of the whole vocabulary, in fp32; temperature 0 counts as 1. [B, V]"""
         logits = without_tokens(logits.float(), self.renderer.banned_ids)
-        logprobs = (logits / temperatures.masked_fill(greedy, 1.0)[:, None]).log_softmax(-1)
+        return (logits / temperatures.masked_fill(temperatures == 0, 1.0)[:, None]).log_softmax(-1)
+
+    def _sample_tokens(self, logprobs: torch.Tensor, temperatures: torch.Tensor) -> torch.Tensor:
+        """One token per row; temperature 0 is greedy. [B]"""
         # One random number per row, where torch.multinomial takes one per token of the vocabulary.
         below = logprobs.exp().cumsum(-1, dtype=torch.float64)
         number = torch.rand(len(below), 1, dtype=torch.float64, device=self.device, generator=self.generator)
         generated = torch.searchsorted(below, number * below[:, -1:], right=True).squeeze(-1)
-        tokens = torch.where(greedy, logprobs.argmax(-1), generated)
-        return tokens, logprobs.gather(-1, tokens[:, None]).squeeze(-1)
+        return torch.where(temperatures == 0, logprobs.argmax(-1), generated)
 
     def _prefill(self, sequences: list[EngineSequence]) -> Decoding:
         """Run the part of every sequence that has no keys and values yet."""
@@ -259,3 +270,13 @@ class TransformersEngine:
                 values=[values[row].index_select(1, real) for _, values in layers],
             )
             assert len(real) == len(sequence.token_ids) - 1, "all but the last generated token are cached"
+
+
+def _add_top(
+    top: list[list[TopTokens]], logprobs: torch.Tensor, samplings: list[SamplingSettings], live: list[bool]
+) -> None:
+    """Note the likeliest tokens of every row that is still generated. logprobs: [B, V]"""
+    values, ids = logprobs.topk(max(sampling.top_logprobs for sampling in samplings))
+    for row, (row_ids, row_values) in enumerate(zip(ids.tolist(), values.tolist(), strict=True)):
+        if live[row] and (count := samplings[row].top_logprobs):
+            top[row].append(list(zip(row_ids[:count], row_values[:count], strict=True)))

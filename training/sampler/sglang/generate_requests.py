@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training.model.banned_tokens import BANNED_LOGIT
-from training.sampler.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SamplingSettings, TopTokens
 from training.sampler.sglang import server_endpoints
 
 
@@ -22,6 +22,7 @@ class PartialCompletion:
 
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    top: list[TopTokens] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     has_stopped: bool = False
     is_cut: bool = False
@@ -31,6 +32,7 @@ class PartialCompletion:
         """Add the tokens of one request."""
         self.token_ids += answer.token_ids
         self.logprobs += answer.logprobs
+        self.top += answer.top
         self.versions += [int(answer.weight_version)] * len(answer.token_ids)
         self.has_stopped = answer.finish == "stop"
         self.is_cut = answer.finish == "abort"

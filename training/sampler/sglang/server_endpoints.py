@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from training.sampler.engine import TopTokens
+
 T = TypeVar("T")
 Body = dict[str, Any]
 GENERATE_S = 600.0
@@ -67,6 +69,8 @@ class Generated:
     prompt_tokens: int
     cached_tokens: int
     """Prompt tokens whose keys and values were there already."""
+    top: list[TopTokens]
+    """At each generated token the likeliest ones, as `logprobs`; empty without `num_top`. [num_tokens]"""
     input_logprobs: list[float | None]
     """Of the prompt tokens from `logprob_start` on, at temperature 1; the first may be None."""
     input_chosen: list[dict[int, float]]
@@ -95,12 +99,13 @@ def generate(
     logprob_start: int = -1,
     chosen_ids: Sequence[int] = (),
     adapter: str = "",
+    num_top: int = 0,
 ) -> Call[Generated]:
     """Continue `token_ids` (image pads expanded). `sampling` is SGLang's sampling_params.
 
     `images`: one entry per image, as `training.sampler.sglang.processors` reads them. `logprob_start`: also
     the logprobs of the prompt from this position on; `chosen_ids`: and of these ids at each position.
-    `adapter`: name of a loaded one.
+    `adapter`: name of a loaded one. `num_top`: number of likeliest tokens to report at each generated one.
     """
     body: Body = {
         "input_ids": list(token_ids),
@@ -114,6 +119,8 @@ def generate(
         body["token_ids_logprob"] = list(chosen_ids)
     if adapter:
         body["lora_path"] = adapter
+    if num_top:
+        body["top_logprobs_num"] = num_top
     return Call("POST", "/generate", _generated, body, GENERATE_S)
 
 
@@ -255,6 +262,10 @@ def _generated(content: bytes) -> Generated:
         # A request that is aborted in SGLang's queue is answered without its counts.
         prompt_tokens=int(meta.get("prompt_tokens", 0)),
         cached_tokens=int(meta.get("cached_tokens", 0)),
+        top=[
+            [(int(item[1]), float(item[0])) for item in entry or ()]
+            for entry in meta.get("output_top_logprobs") or []
+        ],
         input_logprobs=[entry[0] for entry in meta.get("input_token_logprobs") or []],
         input_chosen=[{int(item[1]): float(item[0]) for item in entry or []} for entry in chosen],
     )

@@ -31,7 +31,7 @@ from testing.training.teacher_forcing import model_inputs
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
-from training.sampler.engine import EngineSequence, SamplingSettings
+from training.sampler.engine import EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.sglang.parameter_names_file import write_names
 from training.sampler.sglang.patchify import patchify
@@ -104,13 +104,17 @@ class State:
             grids=[self.reader.image_grid(size) for size in sizes],
         )  # fmt: skip
 
-    def one_token(self, sequence: EngineSequence, parameters: dict[str, Any]) -> tuple[int, float]:
+    def one_token(
+        self, sequence: EngineSequence, parameters: dict[str, Any], num_top: int
+    ) -> SampledCompletion:
         """Draw it with the request's bias as the ban."""
         with self.lock:
             self.reader.banned_ids = [int(token) for token in parameters.get("logit_bias", {})]
-            sampling = SamplingSettings(temperature=parameters["temperature"], max_tokens=1)
+            sampling = SamplingSettings(
+                temperature=parameters["temperature"], max_tokens=1, top_logprobs=num_top
+            )
             (sampled,) = self.engine.generate([sequence], [sampling])
-        return sampled.token_ids[0], sampled.logprobs[0]
+        return sampled
 
     def score(self, sequence: EngineSequence, start: int, chosen: list[int]) -> tuple[list, list]:
         """Prompt logprobs from `start` on without any ban; the first entry is empty, as SGLang's is."""
@@ -169,7 +173,7 @@ async def generate(request: Request) -> Response:
         meta |= {"input_token_logprobs": given, "input_token_ids_logprobs": others}
     state.num_running += 1
     try:
-        meta |= await generate_tokens(state, sequence, parameters)
+        meta |= await generate_tokens(state, sequence, parameters, body.get("top_logprobs_num", 0))
     finally:
         state.num_running -= 1
     if meta["finish_reason"]["type"] == "abort" and not meta["output_token_logprobs"]:
@@ -179,23 +183,27 @@ async def generate(request: Request) -> Response:
 
 
 async def generate_tokens(
-    state: State, sequence: EngineSequence, parameters: dict[str, Any]
+    state: State, sequence: EngineSequence, parameters: dict[str, Any], num_top: int
 ) -> dict[str, Any]:
     """Until a stop token, the length, or an abort."""
     entries: list[list[Any]] = []
+    tops: list[list[list[Any]]] = []
     abort_number = state.abort_number
     finish = "length"
     while len(entries) < parameters["max_new_tokens"]:
         if state.abort_number != abort_number:
             finish = "abort"
             break
-        token, logprob = await asyncio.to_thread(state.one_token, sequence, parameters)
+        sampled = await asyncio.to_thread(state.one_token, sequence, parameters, num_top)
+        (token,), (logprob,) = sampled.token_ids, sampled.logprobs
         entries.append([logprob, token, None])
+        tops += [[[value, other, None] for other, value in place] for place in sampled.top]
         if token in parameters.get("stop_token_ids", []):
             finish = "stop"
             break
         await asyncio.sleep(float(os.environ.get("STAND_IN_TOKEN_S", "0")))
-    return {"output_token_logprobs": entries, "finish_reason": {"type": finish}}
+    meta: dict[str, Any] = {"output_token_logprobs": entries, "finish_reason": {"type": finish}}
+    return meta | {"output_top_logprobs": tops} if num_top else meta
 
 
 async def pause(request: Request) -> Response:
