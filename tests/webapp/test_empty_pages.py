@@ -31,7 +31,12 @@ def test_an_empty_list_offers_the_next_step(client: Client, route: str):
 
 def test_a_viewer_is_offered_nothing_that_is_refused(client: Client):
     client.force_login(make_user("viewer", team=make_team()))
+    offered: dict[str, list[str]] = {}
     for route in LISTS:
         place = client.get(reverse(route)).content.decode().partition('class="empty-state"')[2]
-        for address in BUTTON.findall(place):
-            assert client.get(address).status_code == 200, (route, address)
+        assert place, f"{route}: no empty state"
+        offered[route] = BUTTON.findall(place)
+    assert offered["experiment-compare"] == [reverse("experiment-list")], "what a viewer may do is offered"
+    assert client.get(reverse("experiment-launch")).status_code == 403, "what only an operator may is refused"
+    addresses = {address for found in offered.values() for address in found}
+    assert {address for address in addresses if client.get(address).status_code != 200} == set()

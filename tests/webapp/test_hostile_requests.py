@@ -8,6 +8,7 @@ from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
 
 from testing.factories import PASSWORD, make_experiment, make_replay_entry, make_team, make_user
+from webapp.experiments.models import Experiment
 from webapp.lib import error_pages
 
 pytestmark = pytest.mark.django_db
@@ -65,12 +66,16 @@ PAGES = {
     "/fleet/desktops/a%00b/": "path",
 }
 DROPPED = [
-    f"/experiments/?q={LONG}",
-    "/experiments/?q=²",
+    f"/experiments/?page={LONG}",
     f"/trajectories/?experiment={LONG}",
     "/replay/?experiment=²",
-    f"/experiments/?page={LONG}",
 ]
+SHOWN = {
+    "/experiments/": 'href="/experiments/{experiment}/"',
+    "/trajectories/": 'href="/trajectories/{trajectory}/',
+    "/replay/": '"id": {entry},',
+}
+"""What a list holds although its filter is broken."""
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -81,8 +86,20 @@ def test_a_broken_query_is_named(client, things, path):
 
 
 @pytest.mark.parametrize("path", DROPPED)
-def test_a_broken_filter_is_dropped(client, path):
-    assert client.get(path).status_code == 200
+def test_a_broken_filter_is_dropped(client, things, path):
+    page = client.get(path)
+    assert page.status_code == 200
+    assert SHOWN[path.split("?")[0]].format(**things) in page.content.decode()
+
+
+@pytest.mark.parametrize("text", [LONG, "²"])
+def test_a_search_for_what_is_no_number_is_a_search_for_a_name(client, things, text):
+    link = f'href="/experiments/{things["experiment"]}/"'
+    page = client.get("/experiments/", {"q": text})
+    assert page.status_code == 200
+    assert link not in page.content.decode()
+    Experiment.objects.filter(pk=things["experiment"]).update(note=f"as {text[:90]} said")
+    assert link in client.get("/experiments/", {"q": text[:90]}).content.decode()
 
 
 POSTS = {

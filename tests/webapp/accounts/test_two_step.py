@@ -106,4 +106,8 @@ def test_it_is_turned_on_with_the_apps_code_and_off_with_the_password_only(clien
 
 def test_a_token_needs_no_code(client, user):
     secret = create_token(user=user, name="x")
-    assert client.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    answer = client.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.json()["username"] == "olga"
+    assert client.get("/api/v1/me").status_code == 401, "no session stands behind it"
+    refused = client.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}x"})
+    assert refused.status_code == 401

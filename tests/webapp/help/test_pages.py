@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from testing.factories import make_user
 from testing.paths import REPOSITORY
 from webapp import __version__
+from webapp.help.views import MAX_QUERY
 
 pytestmark = pytest.mark.django_db
 
@@ -78,10 +80,28 @@ def test_search_finds_sections_by_all_words_and_marks_them(reader: Client, site:
 
 
 @pytest.mark.parametrize(
-    "text", ['"', "a OR", "NEAR(", "x*y", "'; DROP TABLE sections", "−", "é" * 500, "{page : x"]
+    "text",
+    [
+        '"',
+        "optimiser OR zzzyx",
+        "NEAR(zzzyx",
+        "x*zzzyx",
+        "'; DROP TABLE sections; zzzyx",
+        "−",
+        "é" * 500,
+        "{page : zzzyx",
+    ],
 )
-def test_search_takes_any_text(reader: Client, site: Path, text: str):
-    assert reader.get("/help/search/", {"q": text}).status_code == 200
+def test_a_search_reads_signs_of_its_language_as_text(reader: Client, site: Path, text: str):
+    page = reader.get("/help/search/", {"q": text}).content.decode()
+    assert f"Search: {escape(text[:MAX_QUERY])}" in page
+    assert "No page has all of these words" in page
+
+
+@pytest.mark.parametrize("text", ['"optimiser', "optimiser)", "{optimiser :", "-optimiser*", "'; optimiser"])
+def test_signs_around_a_word_do_not_hide_it(reader: Client, site: Path, text: str):
+    page = reader.get("/help/search/", {"q": text}).content.decode()
+    assert 'href="/help/docs/settings/#optimiser"' in page
 
 
 def test_a_searched_word_is_shown_as_text(reader: Client, site: Path):

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from testing.factories import make_replay_entry, make_team, make_user
+from testing.page_text import page_text
 from testing.replay_imports import check_lines, import_lines
 from webapp.replay.formats.slime_export import export_record
 from webapp.replay.models import ReplayEntry
@@ -102,5 +103,9 @@ def test_what_is_imported_can_be_looked_at():
     )
     client = Client()
     client.force_login(user)
-    for path in ("/replay/", f"/replay/{new.pk}/", f"/trajectories/{new.trajectory_id}/", "/replay/export/"):
-        assert client.get(path).status_code == 200
+    task = entry.trajectory.task.instruction
+    assert task in page_text(client.get(f"/replay/?entry={new.pk}"))
+    assert f"/trajectories/{new.trajectory_id}/" in page_text(client.get(f"/replay/{new.pk}/"))
+    assert TERM["name"] in page_text(client.get(f"/trajectories/{new.trajectory_id}/"))
+    assert client.get("/replay/export/").status_code == 200
+    assert export_record(new)["metadata"]["deskhand"]["terms"] == [{**TERM, "note": ""}]
