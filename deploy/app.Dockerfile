@@ -1,8 +1,9 @@
 # Web process, dispatcher, desk host and env workers. Build from the repository's root:
 #   docker build -f deploy/app.Dockerfile --target web .
 ARG PYTHON=3.11-slim-bookworm
+ARG NODE=22-bookworm-slim
 
-FROM node:22-bookworm-slim AS assets
+FROM node:${NODE} AS assets
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts
