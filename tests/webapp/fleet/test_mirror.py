@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_host, make_worker
+from testing.replay_lines import picture
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, HostSample, Verb, Worker
 from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
 from webapp.fleet.services.desktops import record_desktop
@@ -192,16 +193,17 @@ def test_a_desk_host_that_does_not_answer_is_told_once():
 
 def test_boot_failures_are_kept_once_with_their_picture():
     host = make_host("h1")
+    drawn = picture(7)
     failed = desk_hosts.FailedBoot(
         number=1, at=timezone.now(), desktop_name="d9", provider="qemu", boot_phase="booting",
-        reason="no kernel", log="panic", screenshot=b"\x89PNG\r\n",
+        reason="no kernel", log="panic", screenshot=drawn,
     )  # fmt: skip
     for _ in range(2):
         desk_hosts.record_host(host="h1", state=host_state(failures=[failed]))
     kept = BootFailure.objects.get()
     assert (kept.host, kept.boot_phase) == (host, "booting")
     with default_storage.open(kept.screenshot) as file:
-        assert file.read() == b"\x89PNG\r\n"
+        assert file.read() == drawn
     BootFailure.objects.update(at=timezone.now() - timedelta(days=30))
     desk_hosts.forget_old()
     assert not default_storage.exists(kept.screenshot)
