@@ -50,11 +50,13 @@ def all_routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> li
 
 def _api_operations(pattern: URLPattern) -> list[str] | None:
     """One API path has an operation per method; None for other routes."""
-    path_view = getattr(pattern.callback, "__self__", None)
-    cells: tuple[Callable, ...] = getattr(pattern.callback, "__closure__", None) or ()
-    for holder in (path_view, *(cell.cell_contents for cell in cells)):
-        if hasattr(holder, "operations"):
-            return [operation.operation_id for operation in holder.operations]
+    view = pattern.callback
+    while view is not None:  # what is wrapped around the view of a path has no operations itself
+        cells: tuple[Callable, ...] = getattr(view, "__closure__", None) or ()
+        for holder in (getattr(view, "__self__", None), *(cell.cell_contents for cell in cells)):
+            if hasattr(holder, "operations"):
+                return [operation.operation_id for operation in holder.operations]
+        view = getattr(view, "__wrapped__", None)
     return None
 
 

@@ -81,6 +81,7 @@ EXACT = {
     "accounts.AuditEntry": "kind",
     "accounts.OidcIdentity": "issuer subject",
     "accounts.SavedView": "name query",
+    "accounts.SentRequest": "body digest headers route",
     "accounts.Team": "name",
     "attacks.Exploit": "digest",
     "experiments.AlarmRecord": "name severity",
