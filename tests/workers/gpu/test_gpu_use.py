@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_user
+from testing.page_text import page_text
 from webapp.analysis.series.gpu_use import gpu_history
 from webapp.experiments.models import Attempt, Experiment, GpuSample
 from webapp.fleet.models import Worker
@@ -82,7 +83,7 @@ def experiment() -> Experiment:
 
 def page_of(client: Client, experiment: Experiment) -> str:
     client.force_login(make_user("viewer", team=experiment.team))
-    return client.get(f"/experiments/{experiment.pk}/?tab=gpus").content.decode()
+    return page_text(client.get(f"/experiments/{experiment.pk}/?tab=gpus"))
 
 
 def test_a_look_tells_gpus_and_processes_and_asks_only_for_what_is_new() -> None:
