@@ -84,6 +84,12 @@ DESKTOPS = (
         n=lambda found: f"{found['attacks']} attacks, each also without its defence",
     ),
     Claim(
+        result="hostile_hosts",
+        says="A host that joined can be no other host, and reaches nothing of another team",
+        figure=lambda found: f"{len(found['succeeded'])} of {found['attacks']} attacks succeeded",
+        n=lambda found: f"{found['attacks']} attacks, each also without its defence",
+    ),
+    Claim(
         result="hostile_machine",
         says="Programs in a virtual machine neither leave it nor forge a score",
         figure=lambda found: f"{len(found['succeeded'])} of {found['attacks']} attacks succeeded",

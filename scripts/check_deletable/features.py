@@ -68,7 +68,7 @@ class Feature:
 
 
 ROUTE_NAME = re.compile(r"\bname=\"([a-z-]+)\"")
-ROUTE_TABLES = ("benchmarks/api_parity.py", "tests/webapp/test_access_matrix.py")
+ROUTE_TABLES = ("tests/webapp/api/test_parity.py", "tests/webapp/test_access_matrix.py")
 """They have a row for each page of the product."""
 CLIENT = ("scripts.write_client",)
 ROOMS: tuple[Room, ...] = (

@@ -42,7 +42,7 @@ def test_an_error_ends_one_step_only(caplog, error, has_traceback):
     with caplog.at_level(logging.WARNING), RepeatedStep("beats", step, 0.01) as repeated:
         assert went_on.wait(PATIENCE_S)
     assert not repeated.is_running()
-    (said,) = caplog.records
+    (said,) = (record for record in caplog.records if record.name == "workers.reports.repeated_step")
     assert "beats: trying again" in said.message
     assert bool(said.exc_info) == has_traceback
 
