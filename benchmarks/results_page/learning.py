@@ -78,7 +78,7 @@ def _blind(found: Figures) -> Figures:
 
 
 def _look(found: Figures, place: int) -> str:
-    """Solved and ended after so many steps, seed by seed."""
+    """Solved and ended at each seed's evaluation of this place."""
     looks = [run["looks"][place] for run in _seeds(found)]
     shares = [each(percent(look[name]["solved"]) for look in looks) for name in ("greedy_after", "after")]
     return f"after {looks[0]['step']} steps {shares[0]}, sampled {shares[1]}"

@@ -128,7 +128,7 @@ EVALUATIONS = ("before", "after", "greedy_before", "greedy_after")
 
 
 def judge(described: dict[str, Any], steps: int, from_scratch: bool, num_cores: int) -> dict[str, Any]:
-    """The figures of one run after so many steps, and what of the bar they miss."""
+    """The figures of one run after `steps` steps, and what of the bar they miss."""
     stages = {stage["name"]: stage for stage in described["stages"]}
     started = stages["grpo"]["started_at"]
     row: dict[str, Any] = {
@@ -155,7 +155,7 @@ def until(curve: list[tuple[int, float]], steps: int) -> list[tuple[int, float]]
 
 
 def evaluation_at(described: dict[str, Any], step: int, *, greedy: bool) -> dict[str, Any] | None:
-    """What was found after so many steps; None when nothing was evaluated then."""
+    """The evaluation after this step; None when there was none."""
     found = [item for item in described["evaluations"] if item["step"] == step]
     names = [item["name"] for item in found]
     return evaluation({"evaluations": found}, names[-1], greedy=greedy) if names else None
@@ -256,7 +256,7 @@ def measure_blind() -> dict[str, Any]:
 
 
 def row_of(seed: int, row: dict[str, Any]) -> tuple[object, ...]:
-    """One table row: a seed after so many steps."""
+    """One table row: a seed at one of its looks."""
 
     def percent(value: dict[str, Any] | None) -> str:
         if value is None:

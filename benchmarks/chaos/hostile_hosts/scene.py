@@ -65,7 +65,7 @@ class Scene:
             return status, base64.b64encode(answer).decode()
 
     def ask(self, call: str, arguments: dict[str, Any], **who: str) -> bool:
-        """Whether the server did what was asked, or told anything."""
+        """Whether the server carried out the request, or answered with data."""
         status, answer = self.post(f"/hosts/ask/{call}/", json.dumps(arguments).encode(), **who)
         return status == 200 and (answer not in BLANK or call in SAY_NOTHING)
 

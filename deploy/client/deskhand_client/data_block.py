@@ -36,7 +36,7 @@ _MARKERS = re.compile(
 
 
 def as_data(text: str) -> str:
-    """The text in a block whose delimiters are drawn anew; JSON in it stays JSON."""
+    """The text in a block with random delimiters of its own; JSON in it stays JSON."""
     name = f"data-{secrets.token_hex(16)}"
     return f"{PREAMBLE.format(name=name)}\n<{name}>\n{without_markers(text)}\n</{name}>"
 

@@ -1,4 +1,4 @@
-"""What the agent solved and ended is told apart from what a limit ended, wherever success stands."""
+"""What the agent solved and ended is kept apart from what a limit ended, wherever success stands."""
 
 import io
 import json
