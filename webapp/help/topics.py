@@ -41,7 +41,7 @@ TOPICS = {
 """Every page names its question by a key of this table."""
 PAGES = {
     **dict.fromkeys(("home", "experiment-list", "experiment-detail", "experiments-delete"), "experiments"),
-    **dict.fromkeys(("experiment-compare",), "compare"),
+    "experiment-compare": "compare",
     **dict.fromkeys(("evaluation-matrix", "success-by-domain", "task-side-by-side"), "evaluations"),
     **dict.fromkeys(
         ("trajectory-list", "trajectory-detail", "trajectory-tree", "group-detail"), "trajectories"

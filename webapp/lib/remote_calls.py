@@ -7,7 +7,7 @@ now. Each is declared where it is written, by a decorator; how it travels follow
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -89,6 +89,11 @@ class RemoteCall:
     signature: inspect.Signature
     arguments: type[BaseModel]
     answer: TypeAdapter[Any]
+
+    def as_sent(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Its arguments by name, and as the JSON that a joined host sends."""
+        arguments = self.signature.bind(*args, **kwargs).arguments
+        return arguments, self.arguments.model_construct(**arguments).model_dump_json()
 
     def require_role(self, roles: Iterable[str]) -> None:
         """Raise NotYours unless a joined host of these roles may make it."""

@@ -92,13 +92,11 @@ class SpooledReports:
         self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], screen: SpooledFrame | None
     ) -> None:
         """In the spool; a thread delivers it."""
-        arguments = call.signature.bind(*args, **kwargs).arguments
-        body = call.arguments.model_construct(**arguments).model_dump_json()
+        arguments, body = call.as_sent(args, kwargs)
         self.spool.add(call.name, body, arguments.get("trajectory_id"), screen)
 
     def _ask(self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        arguments = call.signature.bind(*args, **kwargs).arguments
-        body = call.arguments.model_construct(**arguments).model_dump_json()
+        _, body = call.as_sent(args, kwargs)
         answer = self._post(f"/hosts/ask/{call.name}/", body.encode())
         return call.answer.validate_json(answer.content)
 
