@@ -16,7 +16,9 @@ LEARNING = (
             + "".join(f"; {_look(found, place)}" for place in (0, 1))
             + f"; blind {percent(_blind(found)['success'])}"
         ),
-        n=lambda found: f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each",
+        n=lambda found: (
+            f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each"
+        ),
     ),
     Claim(
         result="first_desk_from_scratch",
