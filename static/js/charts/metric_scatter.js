@@ -28,6 +28,7 @@ export class MetricScatter {
     this.fillChoices();
     const names = this.selects.map(({ value }) => value);
     const { series } = await getJson(`${this.charts.url}?${names.map((name) => `name=${encodeURIComponent(name)}`).join("&")}`);
+    if (this.selects.some(({ value }, index) => value !== names[index])) return; // the later choice draws
     const [first, second] = names.map((name) => new Map(series[name].x.map((step, index) => [step, series[name].y[index]])));
     const steps = [...first.keys()].filter((step) => second.has(step));
     const trace = {
