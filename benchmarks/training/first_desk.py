@@ -237,7 +237,7 @@ def measure_blind() -> dict[str, Any]:
         os.cpu_count() or 1,
         "--preset",
         "first-desk",
-        *("--set", "prompt.text_only=true"),
+        *("--set", "prompt.observation=[]"),
         *("--set", "algorithm.num_steps=1"),
         *("--set", "algorithm.groups_per_step=1"),
         *("--set", "evaluation.after=false"),

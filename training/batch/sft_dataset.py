@@ -77,7 +77,8 @@ class SftDataset:
         The two are kept apart because their lengths differ, so that padding stays small.
         """
         everything = [one for family in sorted(self.demonstrations) for one in self.demonstrations[family]]
-        num_packed = round(size * PACKED_SHARE) if self.num_questions else 0
+        asks = self.num_questions > 0 and self.renderer.prompt.shows_screen
+        num_packed = round(size * PACKED_SHARE) if asks else 0
         families = sorted(self.demonstrations)
         whole = [
             sequence
@@ -93,7 +94,7 @@ class SftDataset:
 
     def _moved(self, trajectory: Trajectory, rng: random.Random) -> Trajectory:
         """A keyboard demonstration somewhere else on the screen; any other as it is."""
-        if self.renderer.prompt.text_only or not is_shiftable(trajectory):
+        if not self.renderer.prompt.shows_screen or not is_shiftable(trajectory):
             return trajectory
         image = self.renderer.resized_size(trajectory.task.screen)
         return shifted(trajectory, random_shift(trajectory, image, rng), image)
@@ -118,7 +119,7 @@ def pack_questions(
 ) -> RenderedSequence:
     """A demonstration's first screenshot and the questions about it that fit, as one sequence."""
     first = trajectory.turns[0].observation
-    size = (first.width, first.height) if first.sha256 and not renderer.prompt.text_only else None
+    size = (first.width, first.height) if first.sha256 and renderer.prompt.shows_screen else None
     rendered = RenderedSequence()
     if size:
         rendered.images.append(first.sha256)

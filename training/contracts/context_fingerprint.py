@@ -3,6 +3,8 @@
     tokenizer:9f86d081884c template:60303ae22b99 style:first-desk dialect:auto coordinates:permille
     image:1024-49152/16x2x2 history:full
 
+and `texts`, where tree or terminal are read.
+
 Equal lines mean: the same ids stand for the same text, after the same prompt and pictures. A recorded
 trajectory is reused token for token under an equal line only; `training.render.context_fingerprint` makes it.
 """
@@ -21,13 +23,14 @@ PART_WORDS = {
     "coordinates": "another coordinate space",
     "image": "other image limits",
     "history": "another history setting",
+    "texts": "another form of tree and terminal",
 }
 """Part -> what it means when two lines differ in it. The order is that of the line."""
 
 
 def write_fingerprint(parts: Mapping[str, str]) -> str:
-    """The line of all parts; no value holds a blank."""
-    return " ".join(f"{name}:{parts[name]}" for name in PART_WORDS)
+    """The line of all parts that there are; no value holds a blank."""
+    return " ".join(f"{name}:{parts[name]}" for name in PART_WORDS if name in parts)
 
 
 def differences(recorded: str, own: str) -> list[str]:

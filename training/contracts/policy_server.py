@@ -87,7 +87,7 @@ TURN = Route(
     TurnRequest,
     Completion,
     "The completion of a turn; 409 names the expected `turn_index`. Repeating changes nothing.",
-    files="`screenshot` (PNG, absent when text_only)",
+    files="`screenshot` (PNG, absent when prompt.observation has none)",
 )
 PREFIX = Route(
     "POST",

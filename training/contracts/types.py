@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import Field
 
 from training.contracts.milestone import ReachedMilestone
+from training.contracts.observed_text import MeasuredTurn, ObservedText
 from training.contracts.task import Task as Task
 from training.contracts.turn_trace import SpentMs
 from training.contracts.wire import Wire
@@ -166,7 +167,11 @@ class Observation(Wire):
     """Pixels of that PNG."""
     height: int
     text: str = ""
-    """Instruction at turn 0, result of the last action later."""
+    """What the policy reads: instruction at turn 0, result of the last action later; then tree and terminal,
+    cut, under their headings (`training.observations.turn_text`)."""
+    accessibility: ObservedText | None = Field(default=None, exclude_if=lambda read: read is None)
+    """The raw tree; None = not part of the observation."""
+    terminal: ObservedText | None = Field(default=None, exclude_if=lambda read: read is None)
 
 
 class Alternatives(Wire):
@@ -232,6 +237,8 @@ class Turn(Wire):
     action_error: str | None = None
     """Why the desktop refused the action (e.g. off screen); the episode goes on."""
     screen_changed: bool | None = None
+    measured: MeasuredTurn | None = Field(default=None, exclude_if=lambda found: found is None)
+    """What it did to screen, accessibility tree and terminal; None = not measured."""
     unsettled: str = Field(default="", exclude_if=lambda why: not why)  # moving, due, later; "" = it rested
     terms: tuple[RewardTerm, ...] = ()
     is_context: bool = False

@@ -261,7 +261,7 @@ def microbatch_tokens(config: ExperimentConfig) -> int:
 
 def microbatch_patches(config: ExperimentConfig) -> int:
     """Rows of patches of the largest forward-backward; without packing as many as its tokens can be."""
-    if config.prompt.text_only:
+    if not config.prompt.shows_screen:
         return 0
     most = MERGED * microbatch_tokens(config)
     return min(config.optimiser.microbatch_patches, most) if config.optimiser.packing else most

@@ -23,8 +23,9 @@ def fingerprint_of(tokenizer: Any, image_processor: Any, prompt: PromptConfig, s
             "style": prompt.style,
             "dialect": prompt.dialect,
             "coordinates": prompt.coordinate_space.value,
-            "image": "none" if prompt.text_only else _image(image_processor),
+            "image": _image(image_processor) if prompt.shows_screen else "none",
             "history": _history(prompt),
+            **({"texts": _texts(prompt)} if prompt.reads_text else {}),
         }
     )
 
@@ -46,6 +47,12 @@ def _history(prompt: PromptConfig) -> str:
     if prompt.history == "actions":
         return f"actions-{prompt.keep_last_images}-{prompt.window_slack}"
     return f"window-{prompt.keep_first_images}-{prompt.keep_last_images}-{prompt.window_slack}"
+
+
+def _texts(prompt: PromptConfig) -> str:
+    tree = f"{prompt.accessibility_form}-{prompt.accessibility_chars}" if prompt.reads_tree else "none"
+    terminal = prompt.terminal_chars if prompt.reads_terminal else "none"
+    return f"{tree}/{terminal}/{prompt.observation_every}"
 
 
 def _digest(text: str) -> str:

@@ -203,7 +203,7 @@ class Renderer:
 
     def _seen(self, turn: Turn) -> SeenTurn:
         observation = turn.observation
-        has_image = bool(observation.sha256) and not self.prompt.text_only
+        has_image = bool(observation.sha256) and self.prompt.shows_screen
         size = (observation.width, observation.height) if has_image else None
         return SeenTurn(text=observation.text, image_size=size)
 

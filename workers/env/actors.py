@@ -75,7 +75,7 @@ class PolicyActor:
                 self._id,
                 turn_index=self._num_turns,
                 text=observation.text,
-                screenshot=None if config.prompt.text_only else png,
+                screenshot=png if config.prompt.shows_screen else None,
                 temperature=self._assignment.temperature,
                 max_tokens=config.sampling.max_completion_tokens,
             ),
@@ -106,12 +106,12 @@ class PolicyActor:
         own = [turn for turn in turns if turn.completion is not None]
         if not own:
             return
-        is_blind = self._assignment.config.prompt.text_only
+        shows_screen = self._assignment.config.prompt.shows_screen
         recorded = [
             RecordedTurn(
                 text=turn.observation.text,
                 completion=turn.completion,
-                screenshot=None if is_blind else _screenshot(turn.observation),
+                screenshot=_screenshot(turn.observation) if shows_screen else None,
             )
             for turn in own
             if turn.completion is not None

@@ -58,7 +58,7 @@ def _policy_server(tree: Path, link: Network) -> Iterator[dict[str, Any]]:
         for file, text in (
             ("p.pem", pair.certificate),
             ("p.key", pair.key),
-            ("c.yaml", "prompt: {text_only: true}\n"),
+            ("c.yaml", "prompt: {observation: []}\n"),
         ):
             (folder / file).write_text(text)
         command = [sys.executable, "-m", "training.sampler.server", "--model", str(tiny_folder())]

@@ -34,7 +34,7 @@ def test_a_copy_of_the_folder_and_a_used_tokenizer_change_nothing(tmp_path: Path
         ({"style": "computer-use"}, ["another prompt style"]),
         ({"dialect": "pyautogui"}, ["another action dialect"]),
         ({"coordinate_space": "screen"}, ["another coordinate space"]),
-        ({"text_only": True}, ["other image limits"]),
+        ({"observation": []}, ["other image limits"]),
         ({"history": "window"}, ["another history setting"]),
         ({"model": {"max_pixels": 12288}}, ["other image limits"]),
     ],

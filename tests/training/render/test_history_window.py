@@ -28,7 +28,7 @@ PROMPTS = st.builds(
     keep_first_images=st.integers(0, 2),
     keep_last_images=st.integers(1, 3),
     window_slack=st.integers(0, 3),
-    text_only=st.booleans(),
+    observation=st.sampled_from([["screenshot"], []]),
 )
 TURNS = st.lists(
     st.tuples(
@@ -51,7 +51,7 @@ def trajectory_of(reader: Renderer, turns: list) -> Trajectory:
     """A trajectory as the policy server would have recorded it."""
     seen, recorded = [], []
     for index, (has_image, text, words, stops) in enumerate(turns):
-        has_image = has_image and not reader.prompt.text_only
+        has_image = has_image and reader.prompt.shows_screen
         seen.append(SeenTurn(text=text, image_size=SIZE if has_image else None))
         num_prompt_tokens = len(reader.context(seen).token_ids)
         ids = tuple(words) + ((reader.stop_id,) if stops else ())

@@ -229,7 +229,7 @@ def test_the_long_style_explains_every_action_once():
 
 
 def test_the_blind_ablation_leaves_every_screenshot_out():
-    reader = renderer(text_only=True)
+    reader = renderer(observation=())
     rendered = reader.render_trajectory(demonstration(Frames(), [CLICK, DONE]))
     assert rendered.images == []
     assert reader.image_pad_id not in rendered.token_ids

@@ -143,7 +143,7 @@ def test_a_budget_without_room_is_named(sections: dict, path: str, level: str) -
 
 def test_budgets_with_room_say_nothing() -> None:
     assert not list(budget_checks(config()))
-    blind = config(prompt={"text_only": True}, model={"min_pixels": 9_000_000, "max_pixels": 9_000_000})
+    blind = config(prompt={"observation": []}, model={"min_pixels": 9_000_000, "max_pixels": 9_000_000})
     assert not list(budget_checks(blind))
 
 

@@ -52,7 +52,7 @@ def test_the_policy_is_asked_for_its_next_turn_whatever_a_person_did_between(pol
     assignment = Assignment(
         row=SimpleNamespace(pk=5),
         task=Task(task_id="t", instruction="i"),
-        config=ExperimentConfig.model_validate({"prompt": {"text_only": True}}),
+        config=ExperimentConfig.model_validate({"prompt": {"observation": []}}),
         source=Source.POLICY,
         temperature=1.0,
         policy_url=url,

@@ -26,6 +26,7 @@ from training.contracts.config.learning import (
     ReplayConfig,
     SftConfig,
 )
+from training.contracts.config.observation import observation_problems
 from training.contracts.config.plain_values import PathText
 from training.contracts.config.policy import (
     EngineConfig,
@@ -250,8 +251,7 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
         yield "evaluation.num_tasks", "evaluation.only with 0 tasks would do nothing"
     if config.model.min_pixels > config.model.max_pixels:
         yield "model.min_pixels", "must not exceed model.max_pixels"
-    if config.prompt.text_only and config.sft.enabled:
-        yield "prompt.text_only", "the blind ablation cannot be combined with an SFT stage"
+    yield from observation_problems(config.prompt, has_sft=config.sft.enabled)
     yield from config.desktops.provider_section.problems(config.desktops.num_desktops)
 
 

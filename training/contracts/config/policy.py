@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal
 
+from training.contracts.config.observation import ObservationKnobs
 from training.contracts.config.plain_values import PathText
 from training.contracts.config.section import Problem, Section, knob
 
@@ -44,7 +45,7 @@ class ModelConfig(Section):
     max_pixels: int = knob(49152, "Largest image after resize (49152 = 256x192).", unit="pixels", ge=1024)
 
 
-class PromptConfig(Section):
+class PromptConfig(ObservationKnobs):
     """How a trajectory becomes tokens, and how completions become actions."""
 
     style: Literal["first-desk", "computer-use", "tool-call"] = knob(
@@ -70,7 +71,6 @@ class PromptConfig(Section):
         "computer-use prompt then explains.",
     )
     coordinate_space: CoordinateSpace = knob(CoordinateSpace.PERMILLE, "Unit of coordinates in completions.")
-    text_only: bool = knob(False, "Ablation: leave the screenshots out (the blind policy).")
     history: Literal["full", "window", "actions"] = knob(
         "full",
         "window: older screenshots between the first and the last ones are left out, their texts stay. "

@@ -155,7 +155,7 @@ class SglangEngine:
 
     async def check_canary(self) -> None:
         """Raises EngineError when the servers do not see the image of the canary."""
-        if self.renderer.prompt.text_only:
+        if not self.renderer.prompt.shows_screen:
             await engine_canary(self, self.renderer)
             return
         rendered = canary_sequence(self.renderer)

@@ -19,7 +19,7 @@ def budget_checks(config: ExperimentConfig) -> Iterator[Check]:
         yield Check(
             "bad", title, f"{text} Raise the context or lower this.", "sampling.max_completion_tokens"
         )
-    if not config.prompt.text_only:
+    if config.prompt.shows_screen:
         yield from _screenshots(config)
     if config.optimiser.packing:
         yield from _packing(config)
@@ -62,7 +62,7 @@ def _packing(config: ExperimentConfig) -> Iterator[Check]:
         title = f"Microbatches of {optimiser.microbatch_tokens} tokens"
         yield Check("warning", title, text, "optimiser.microbatch_tokens")
     patches = -(-config.model.min_pixels // PIXELS_PER_PATCH)
-    if not config.prompt.text_only and optimiser.microbatch_patches < patches:
+    if config.prompt.shows_screen and optimiser.microbatch_patches < patches:
         text = f"One screenshot has at least {patches} (model.min_pixels). Set at least {4 * longest}."
         title = f"Microbatches of {optimiser.microbatch_patches} patches hold no screenshot"
         yield Check("bad", title, text, "optimiser.microbatch_patches")

@@ -1,0 +1,38 @@
+"""What was read of a desktop beside its picture, and what rewards need of it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from training.contracts.wire import Wire
+
+
+class ObservedText(Wire):
+    """The raw text of one turn's accessibility tree (OSWorld's XML) or of its terminal."""
+
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """Of the text's UTF-8; the blob lies with the screenshots. "" when it could not be read."""
+    num_chars: int = Field(default=0, ge=0)
+    error: str = Field(default="", max_length=300, exclude_if=lambda why: not why)
+    """Why it could not be read; the episode goes on."""
+
+
+class MeasuredTurn(Wire):
+    """What an action changed, measured when it was done, so that rewards are computed anew without blobs.
+
+    None everywhere: not recorded, or unreadable on one side of the action.
+    """
+
+    screen_difference: float | None = Field(default=None, ge=0, le=1, exclude_if=lambda value: value is None)
+    """Mean difference of the screens before and after it, in grey at 64 x 64; 0 = alike."""
+    is_grounded: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Whether what the action types, or its first key, stands in the tree that was read before it
+    (`training.rewards.grounding`)."""
+    tree_before: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Characters of the raw accessibility tree before the action."""
+    tree_after: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    terminal_changed: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+NOT_MEASURED = MeasuredTurn()
+"""Of turns that were recorded before anything was."""
