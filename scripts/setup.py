@@ -1,4 +1,5 @@
-"""Install what Deskhand needs: system packages, the Python environment in .venv, front-end files, help.
+"""Install what Deskhand needs: system packages, the Python environment in .venv, front-end files, help,
+the Python client.
 
 Every step first looks whether there is anything to do, so a second run takes well under a second.
 Uses the standard library only: it runs before anything is installed.
@@ -9,6 +10,7 @@ import sys
 import time
 
 from setup_assets import install_assets, install_test_runner
+from setup_client import install_client
 from setup_common import SetupError
 from setup_help import install_help
 from setup_osworld import install_osworld
@@ -34,6 +36,7 @@ def main() -> int:
             install_assets(),
             options.test and install_test_runner(),
             install_help(),
+            install_client(),
             options.test and install_osworld("lite"),
         ]
     except SetupError as error:

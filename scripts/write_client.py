@@ -1,18 +1,17 @@
 #!/usr/bin/env python
 """Write the typed half of the Python client, deploy/client, from the API's schema, and what it shares.
 
-    .venv/bin/python -m scripts.write_client [--check]
+    .venv/bin/python -m scripts.write_client
 
-One method per operation, named like it; one TypedDict per schema. `--check` only says whether they are up to
-date (exit 1 when not). An experiment's config stays a plain dict: `config_schema` describes it.
+One method per operation, named like it; one TypedDict per schema. An experiment's config stays a plain dict:
+`config_schema` describes it. Set-up runs it; git ignores what it writes.
 """
 
 from __future__ import annotations
 
 import keyword
 import os
-import subprocess
-import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ PACKAGE = ROOT / "deploy" / "client" / "deskhand_client"
 COPIED = ROOT / "webapp" / "lib" / "chat" / "data_block.py"
 """The client stands alone, so it has the one owner's text."""
 OPAQUE = "ExperimentConfig"
+LONG = 72
+"""A longer list of parameters has a line for each."""
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEAD = '"""{} Written by scripts/write_client.py: do not edit."""\n\nfrom __future__ import annotations\n\n'
 
@@ -127,7 +128,11 @@ class Parameters:
     @property
     def signature(self) -> str:
         named = [*self.keywords, *self._optional]
-        return ", ".join(["self", *self.path, *(["*", *named] if named else [])])
+        parts = ["self", *self.path, *(["*", *named] if named else [])]
+        on_one_line = ", ".join(parts)
+        if len(on_one_line) <= LONG:
+            return on_one_line
+        return "".join(f"\n        {part}," for part in parts) + "\n    "
 
     def passed(self) -> str:
         """Keywords of the call that sends it."""
@@ -192,43 +197,28 @@ def bodies_parts(operation: dict[str, Any], schemas: dict[str, Any]) -> set[str]
     return found
 
 
-def formatted(text: str) -> str:
-    """As `make format` would leave it."""
-    tool = Path(sys.executable).with_name("ruff")
-    for command in (["check", "--fix", "--quiet", "--select", "I,UP", "-"], ["format", "-"]):
-        name = ["--stdin-filename", str(PACKAGE / "written.py")]
-        done = subprocess.run(
-            [tool, *command[:-1], *name, "-"], input=text, text=True, capture_output=True, cwd=ROOT
-        )
-        if done.returncode:
-            raise SystemExit(done.stderr)
-        text = done.stdout
-    return text
-
-
 def written() -> dict[Path, str]:
-    """The files as they should be."""
+    """The files by their places."""
     from webapp.api.urls import api
 
     files = client_files(api.get_openapi_schema())
     first, _, rest = COPIED.read_text().partition('"""\n')
     files[COPIED.name] = f'{first}\n\nWritten by scripts/write_client: do not edit.\n"""\n{rest}'
-    return {PACKAGE / name: formatted(text) for name, text in files.items()}
+    return {PACKAGE / name: text for name, text in files.items()}
 
 
-def main() -> int:
+def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
     import django
 
-    django.setup()
-    stale = [file for file, text in written().items() if not file.exists() or file.read_text() != text]
-    if "--check" in sys.argv:
-        print("\n".join(f"{file.relative_to(ROOT)} is not up to date" for file in stale) or "up to date")
-        return bool(stale)
+    with tempfile.TemporaryDirectory(prefix="deskhand-client-") as folder:
+        os.environ["DESKHAND_DATA_DIR"] = folder  # settings make secrets where there are none
+        django.setup()
     for file, text in written().items():
-        file.write_text(text)
-    return 0
+        unfinished = file.with_suffix(f".{os.getpid()}")  # tests may read it meanwhile
+        unfinished.write_text(text)
+        unfinished.replace(file)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -31,6 +31,8 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("imports", ("lint-imports", "--no-cache")),
     ("models", ("python", "manage.py", "makemigrations", "--check", "--dry-run")),
 )
+CLIENT = "scripts.write_client"
+"""A copy has none, and the schema loses what a feature had there."""
 PYTEST = ("python", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
 SHAPE = ("tests/test_structure.py", "tests/test_words.py")
 SHOWN_CHARACTERS = 2000
@@ -94,7 +96,9 @@ def without(feature: Feature, tree: ProductCopy, *, has_tests: bool) -> Outcome:
 def first_failure(feature: Feature, tree: ProductCopy, room_tests: tuple[str, ...]) -> str:
     if named := tree.files_that_name(feature):
         return f"named elsewhere: {', '.join(named)}"
-    regenerate = [("generated files", ("python", "-m", module)) for module in feature.room.regenerates]
+    regenerate = [
+        ("generated files", ("python", "-m", module)) for module in (*feature.room.regenerates, CLIENT)
+    ]
     tests = (*PYTEST, *tree.existing((*SHAPE, *room_tests)))
     for name, command in (*regenerate, *CHECKS, ("tests", tests)):
         if output := tree.failure_of(command):

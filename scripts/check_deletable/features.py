@@ -70,7 +70,6 @@ class Feature:
 ROUTE_NAME = re.compile(r"\bname=\"([a-z-]+)\"")
 ROUTE_TABLES = ("tests/webapp/api/test_parity.py", "tests/webapp/test_access_matrix.py")
 """They have a row for each page of the product."""
-CLIENT = ("scripts.write_client",)
 ROOMS: tuple[Room, ...] = (
     Room("webapp/trackers", tests=("tests/webapp/trackers",), keeps=("management", "migrations")),
     Room(
@@ -94,7 +93,6 @@ ROOMS: tuple[Room, ...] = (
         tests=("tests/webapp/notifications",),
         keeps=("browser", "webhook"),  # the page of rules offers the first; tests of sending use both
         also=("templates/notifications/channels/{name}",),
-        regenerates=CLIENT,
     ),
     Room(
         "webapp/scanners/kinds",
@@ -107,7 +105,6 @@ ROOMS: tuple[Room, ...] = (
         "webapp/replay/formats",
         tests=("tests/webapp/replay", "tests/webapp/api"),
         keeps=("lines",),  # the others are made from it
-        regenerates=CLIENT,
     ),
     Room(
         "webapp/replay/demonstration_sources",

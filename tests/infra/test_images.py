@@ -27,6 +27,7 @@ import yaml
 from testing.image_files import Stage, lay_out, stages
 from testing.paths import REPOSITORY
 from testing.session.environment import ON_POSTGRES
+from testing.set_up import set_up
 from webapp.lib.supervisor.ports import free_port
 
 pytestmark = pytest.mark.skipif(ON_POSTGRES, reason="which files there are does not depend on the database")
@@ -139,8 +140,7 @@ def accepts(address: str | tuple[str, int]) -> bool:
 @pytest.fixture(scope="module")
 def built_help() -> None:
     """What the stage `help` makes, as set-up makes it here."""
-    program = "import setup_help; setup_help.install_help()"
-    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY / "scripts", check=True)
+    set_up("help")
 
 
 @pytest.fixture(scope="module")
