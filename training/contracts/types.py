@@ -15,6 +15,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from training.contracts.action import Action as Action
+from training.contracts.action import ActionKind as ActionKind
+from training.contracts.action import ParsedCompletion as ParsedCompletion
 from training.contracts.milestone import ReachedMilestone
 from training.contracts.observed_text import MeasuredTurn, ObservedText
 from training.contracts.task import Task as Task
@@ -107,57 +110,6 @@ class Purpose(StrEnum):
     """A script against the evaluator: reward without the task, or a recorded success done again."""
 
 
-class ActionKind(StrEnum):
-    CLICK = "click"
-    DOUBLE_CLICK = "double_click"
-    TRIPLE_CLICK = "triple_click"
-    RIGHT_CLICK = "right_click"
-    MIDDLE_CLICK = "middle_click"
-    MOVE = "move"
-    DRAG = "drag"
-    SCROLL = "scroll"
-    TYPE = "type"
-    KEY = "key"
-    WAIT = "wait"
-    TERMINATE = "terminate"
-
-
-class Action(Wire):
-    """One parsed desktop command. Coordinates are screen pixels of the desktop."""
-
-    kind: ActionKind
-    x: int | None = None
-    """Pixel column, 0-based; None = where the pointer is."""
-    y: int | None = None
-    to_x: int | None = None
-    """Drag end, pixels."""
-    to_y: int | None = None
-    text: str | None = None
-    """For TYPE: literal text, newlines are Return."""
-    keys: tuple[str, ...] = ()
-    """For KEY: one chord, X keysym-like names in press order, e.g. ("ctrl", "s")."""
-    scroll_x: int = 0
-    """Wheel notches, right positive."""
-    scroll_y: int = 0
-    """Wheel notches, down positive."""
-    seconds: float = 0.0
-    """For WAIT."""
-    status: Literal["success", "failure"] | None = None
-    """For TERMINATE: what the agent claims; failure = the task is infeasible."""
-
-
-class ParsedCompletion(Wire):
-    """What a completion meant. Exactly one of `action` and `error` is set."""
-
-    action: Action | None = None
-    error: str | None = None
-    """Why nothing could be parsed; a visible event with its own reward term."""
-    dialect: str = ""
-    """Which parser row matched: json, pyautogui, keyboard ..."""
-    thought: str = ""
-    """Text before the action."""
-
-
 class Observation(Wire):
     """What the policy is shown at one turn."""
 
@@ -232,10 +184,14 @@ class Turn(Wire):
     completion: Completion | None = None
     """None for oracle, human and scripted turns."""
     action: Action | None = None
+    """The last one that was tried."""
+    earlier_actions: tuple[Action, ...] = Field(default=(), exclude_if=lambda actions: not actions)
+    """Of a completion with several: what was done before it, in order."""
     parse_error: str | None = None
     dialect: str = ""
     action_error: str | None = None
-    """Why the desktop refused the action (e.g. off screen); the episode goes on."""
+    """Why the desktop refused the action (e.g. off screen), and with it the rest of its completion; the
+    episode goes on."""
     screen_changed: bool | None = None
     measured: MeasuredTurn | None = Field(default=None, exclude_if=lambda found: found is None)
     """What it did to screen, accessibility tree and terminal; None = not measured."""
@@ -243,6 +199,11 @@ class Turn(Wire):
     terms: tuple[RewardTerm, ...] = ()
     is_context: bool = False
     """Seen by the learner, but never imitated: it says so, or an imported `step_loss_mask` of 0 does."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All that were tried, in order."""
+        return (*self.earlier_actions, self.action) if self.action else ()
 
 
 class Trajectory(Wire):

@@ -16,15 +16,14 @@ MAX_WAIT_S = 60.0
 MAX_SCROLL_NOTCHES = 50
 """More notches than any page; larger amounts are cut to it (models write pixels here)."""
 MAX_COORDINATE = 100_000
-MORE_THAN_ONE = "more than one action; write one per turn"
 TEXT_AFTER = "text after the action"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An action and the text before it."""
+    """Actions in order, at least one, and the text before them."""
 
-    action: Action
+    actions: tuple[Action, ...]
     thought: str = ""
 
 

@@ -20,7 +20,7 @@ def start(text: str) -> int | None:
 
 def parse(text: str, points: Points) -> Found:
     """The control word that is the whole text."""
-    return Found(WORDS[_bare(text)])
+    return Found((WORDS[_bare(text)],))
 
 
 def _bare(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from pydantic import ValidationError
+
 from training.actions.coordinates import Size, space_size
 from training.actions.errors import ActionTextError
 from training.actions.parse import (
@@ -16,7 +18,7 @@ from training.actions.parse import (
 )
 from training.actions.parse.argument_values import Points
 from training.contracts.config import CoordinateSpace
-from training.contracts.types import ParsedCompletion
+from training.contracts.types import Action, ActionKind, ParsedCompletion
 
 MAX_COMPLETION_CHARACTERS = 40_000
 """Longer completions are refused unread: no dialect needs them and parsers cost time."""
@@ -42,10 +44,12 @@ def parse_completion(
     space: CoordinateSpace = CoordinateSpace.PERMILLE,
     screen: Size,
     image: Size | None = None,
+    most: int = 1,
 ) -> ParsedCompletion:
-    """The action that `text` says, or why it says none. Never raises for any text.
+    """The actions that `text` says, or why it says none. Never raises for any text.
 
-    `screen` is the desktop's size in pixels, `image` the resized image's (resized space only).
+    `screen` is the desktop's size in pixels, `image` the resized image's (resized space only), `most` how
+    many actions may stand in it (`prompt.actions_per_turn`).
     """
     points = Points(space_size(space, screen, image), screen)
     text = _without_end_marks(text).lstrip()
@@ -61,7 +65,27 @@ def parse_completion(
         found = module.parse(text, points)
     except ActionTextError as error:
         return ParsedCompletion(error=str(error), dialect=module.NAME)
-    return ParsedCompletion(action=found.action, dialect=module.NAME, thought=_printable(found.thought))
+    except ValidationError as error:
+        return ParsedCompletion(error=_first_mistake(error), dialect=module.NAME)
+    if mistake := _order_mistake(found.actions, most):
+        return ParsedCompletion(error=mistake, dialect=module.NAME)
+    return ParsedCompletion(actions=found.actions, dialect=module.NAME, thought=_printable(found.thought))
+
+
+def _first_mistake(error: ValidationError) -> str:
+    """What the contract of actions does not allow, with the field's name."""
+    found = error.errors()[0]
+    words = found["msg"].removeprefix("Value error, ")
+    return ": ".join([*map(str, found["loc"]), words])
+
+
+def _order_mistake(actions: tuple[Action, ...], most: int) -> str | None:
+    """Why these may not stand in one completion; None when they may."""
+    if len(actions) > most:
+        return f"more than one action: {len(actions)}, where prompt.actions_per_turn allows {most}"
+    if any(action.kind is ActionKind.TERMINATE for action in actions[:-1]):
+        return "actions after the one that ends the episode"
+    return None
 
 
 def _without_end_marks(text: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 from training.actions.errors import ActionTextError
 from training.actions.key_names import chord, split_chord
 from training.actions.parse.argument_values import (
-    MORE_THAN_ONE,
     TEXT_AFTER,
     Found,
     Points,
@@ -41,22 +40,32 @@ def start(text: str) -> int | None:
 
 
 def parse(text: str, points: Points) -> Found:
-    """The one call in `text`."""
+    """The calls in `text`, one after another."""
     start = text.find("{")
     if start < 0:
         raise ActionTextError("the tool call holds no JSON object")
+    actions, place = [], start
+    while True:
+        call, end = _object_at(text, place)
+        actions.append(action_of(_arguments(call), points))
+        place = text.find("{", end)
+        between = text[end : place if place >= 0 else len(text)]
+        if between.replace(CLOSE, "", 1).replace(OPEN, "", 1).strip():
+            raise ActionTextError(TEXT_AFTER)
+        if place < 0:
+            return Found(tuple(actions), text[:start].replace(OPEN, "").strip())
+
+
+def _object_at(text: str, place: int) -> tuple[Any, int]:
+    """The JSON object that begins there, and where it ends."""
     try:
-        call, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text, start)
+        return json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text, place)
     except ActionTextError:
         raise
     except RecursionError as error:
         raise ActionTextError("the JSON is nested too deeply") from error
     except ValueError as error:
         raise ActionTextError(f"the JSON cannot be read: {error}") from error
-    rest = text[end:].replace(CLOSE, "", 1).strip()
-    if rest:
-        raise ActionTextError(MORE_THAN_ONE if "{" in rest else TEXT_AFTER)
-    return Found(action_of(_arguments(call), points), text[:start].replace(OPEN, "").strip())
 
 
 def _refuse_constant(name: str) -> None:

@@ -11,7 +11,7 @@ import re
 from training.actions.errors import ActionTextError
 from training.actions.parse.argument_values import Found, Points, notches, scroll
 from training.actions.parse.keyboard_tags import VERBS as KEYBOARD_VERBS
-from training.actions.parse.keyboard_tags import Verb, parse_tag, start
+from training.actions.parse.keyboard_tags import Verb, parse_tags, start
 from training.actions.pointer_words import TAG_POINTER
 from training.contracts.types import Action, ActionKind
 
@@ -23,8 +23,8 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def parse(text: str, points: Points) -> Found:
-    """The one tag in `text`."""
-    return parse_tag(text, points, VERBS)
+    """The tags in `text`."""
+    return parse_tags(text, points, VERBS)
 
 
 def _numbers(rest: str, count: int, form: str) -> list[float]:

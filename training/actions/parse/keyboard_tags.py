@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from training.actions.errors import ActionTextError
 from training.actions.key_names import split_chord
-from training.actions.parse.argument_values import MORE_THAN_ONE, Found, Points, seconds, typed_text
+from training.actions.parse.argument_values import Found, Points, seconds, typed_text
 from training.contracts.types import Action, ActionKind
 
 NAME = "keyboard"
@@ -28,26 +27,30 @@ def start(text: str) -> int | None:
 
 
 def parse(text: str, points: Points) -> Found:
-    """The one tag in `text`."""
-    return parse_tag(text, points, VERBS)
+    """The tags in `text`, one after another."""
+    return parse_tags(text, points, VERBS)
 
 
-def parse_tag(text: str, points: Points, verbs: dict[str, Verb]) -> Found:
-    """The one tag in `text`, whose verb must be one of `verbs`."""
-    tags = list(islice(_tags(text), 2))
-    if not tags:
+def parse_tags(text: str, points: Points, verbs: dict[str, Verb]) -> Found:
+    """The tags in `text`, whose verbs must be of `verbs`."""
+    actions, words, place = [], [], 0
+    for start, inside, end in _tags(text):
+        actions.append(_action(inside, points, verbs))
+        words.append(text[place:start])
+        place = end
+    if not actions:
         raise ActionTextError("<action> is not closed")
-    if len(tags) > 1:
-        raise ActionTextError(MORE_THAN_ONE)
-    start, inside, end = tags[0]
-    thought = (text[:start] + text[end:]).strip()
+    return Found(tuple(actions), "".join([*words, text[place:]]).strip())
+
+
+def _action(inside: str | None, points: Points, verbs: dict[str, Verb]) -> Action:
     if inside is None:
-        return Found(Action(kind=ActionKind.TERMINATE, status="success"), thought)
+        return Action(kind=ActionKind.TERMINATE, status="success")
     name, _, rest = inside.lstrip().partition(" ")
     verb = verbs.get(name.strip())
     if verb is None:
         raise ActionTextError(f"unknown verb {name[:20]!r}; use {', '.join(verbs)}")
-    return Found(verb(rest, points), thought)
+    return verb(rest, points)
 
 
 def _tags(text: str) -> Iterator[tuple[int, str | None, int]]:

@@ -17,7 +17,6 @@ from typing import Any
 from training.actions.errors import ActionTextError
 from training.actions.key_names import chord
 from training.actions.parse.argument_values import (
-    MORE_THAN_ONE,
     TEXT_AFTER,
     Found,
     Points,
@@ -54,7 +53,7 @@ def start(text: str) -> int | None:
 
 
 def parse(text: str, points: Points) -> Found:
-    """The one call in `text`."""
+    """The calls in `text`, one after another."""
     code, thought = _code_and_thought(text)
     try:
         module = ast.parse(code.strip())
@@ -63,9 +62,7 @@ def parse(text: str, points: Points) -> Found:
     calls = [node for node in module.body if not _is_import(node)]
     if not calls:
         raise ActionTextError("the code holds no call")
-    if len(calls) > 1:
-        raise ActionTextError(MORE_THAN_ONE)
-    return Found(_action(calls[0], points), thought)
+    return Found(tuple(_action(call, points) for call in calls), thought)
 
 
 def _code_and_thought(text: str) -> tuple[str, str]:

@@ -14,7 +14,6 @@ from typing import Any
 from training.actions.errors import ActionTextError
 from training.actions.key_names import chord, split_chord
 from training.actions.parse.argument_values import (
-    MORE_THAN_ONE,
     Found,
     Points,
     number,
@@ -42,22 +41,27 @@ def start(text: str) -> int | None:
 
 
 def parse(text: str, points: Points) -> Found:
-    """The one call after "Action:"."""
+    """The calls after "Action:"."""
     thought, _, code = text.partition("Action:")
     try:
         module = ast.parse(code.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ActionTextError(f"the action cannot be read: {type(error).__name__}") from error
-    if len(module.body) != 1:
-        raise ActionTextError(MORE_THAN_ONE if module.body else "the action holds no call")
-    name, arguments = _call(module.body[0])
+    if not module.body:
+        raise ActionTextError("the action holds no call")
+    actions = tuple(_action(node, points) for node in module.body)
+    return Found(actions, thought.strip().removeprefix("Thought:").strip())
+
+
+def _action(node: ast.stmt, points: Points) -> Action:
+    name, arguments = _call(node)
     row = ACTIONS.get(name)
     if row is None:
         raise ActionTextError(f"unknown action {name[:40]!r}")
     build, allowed = row
     if unknown := set(arguments) - allowed:
         raise ActionTextError(f"{name} takes no {min(unknown)[:40]!r}")
-    return Found(build(arguments, points), thought.strip().removeprefix("Thought:").strip())
+    return build(arguments, points)
 
 
 def _call(node: ast.stmt) -> tuple[str, Arguments]:

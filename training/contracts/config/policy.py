@@ -70,6 +70,13 @@ class PromptConfig(ObservationKnobs):
         "keyboard ones. Demonstrations are written in it. The keyboard dialects are also what the "
         "computer-use prompt then explains.",
     )
+    actions_per_turn: int = knob(
+        1,
+        "How many actions one completion may hold, in order. They are done one by one; the policy sees the "
+        "screen after the last one. More are a parse error.",
+        ge=1,
+        le=16,
+    )
     coordinate_space: CoordinateSpace = knob(CoordinateSpace.PERMILLE, "Unit of coordinates in completions.")
     history: Literal["full", "window", "actions"] = knob(
         "full",

@@ -8,7 +8,7 @@ from typing import Any
 
 from training.actions.errors import ActionTextError
 from training.actions.parse import parse_completion
-from training.actions.parse.argument_values import MORE_THAN_ONE, Points
+from training.actions.parse.argument_values import Points
 from training.actions.parse.json_call import ACTIONS, action_of
 from training.actions.pointer_words import JSON_POINTER
 from training.contracts.config import CoordinateSpace
@@ -88,7 +88,7 @@ def read_action(content: str, where: str) -> ParsedCompletion:
     body = (tagged[1] if tagged else content).strip()
     if body.startswith("{"):
         try:
-            return ParsedCompletion(action=from_arguments(load_arguments(body, where)), dialect="json")
+            return ParsedCompletion(actions=(from_arguments(load_arguments(body, where)),), dialect="json")
         except ActionTextError as error:
             raise ReadProblem(f"{where}.content", str(error)) from error
     is_keyboard_tag = tagged is not None and tagged[0] == "action"
@@ -167,6 +167,6 @@ def first_call(content: str, where: str) -> str:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if CALL.search(text[end:]):
-            raise ReadProblem(f"{where}.content", MORE_THAN_ONE)
+            raise ReadProblem(f"{where}.content", "more than one action; write one per turn")
         return text[:end]
     raise ReadProblem(f"{where}.content", "the pyautogui call does not end")
