@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from training.actions.key_names import NAMED
+from training.contracts.action import MODIFIER_NAMES
 from training.contracts.types import Action, ActionKind
 
 SCREEN = (1280, 720)
@@ -19,6 +20,10 @@ KEYS = st.lists(st.one_of(st.sampled_from(sorted(NAMED)), CHARACTERS), min_size=
 POINTER_KINDS = st.sampled_from(
     [K.CLICK, K.DOUBLE_CLICK, K.TRIPLE_CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK, K.MOVE]
 )
+CLICK_KINDS = st.sampled_from([K.CLICK, K.DOUBLE_CLICK, K.TRIPLE_CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK])
+COUNTED_KINDS = st.sampled_from([K.CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK])
+BUTTONS = st.sampled_from(["left", "middle", "right"])
+HELD = st.lists(st.sampled_from(MODIFIER_NAMES), min_size=1, unique=True).map(tuple)
 
 
 def actions(kind, **parts):
@@ -28,14 +33,24 @@ def actions(kind, **parts):
 EVERY_KIND = st.one_of(
     actions(POINTER_KINDS),
     actions(POINTER_KINDS, **AT),
+    actions(CLICK_KINDS, **AT, modifiers=HELD),
+    actions(COUNTED_KINDS, **AT, presses=st.integers(4, 100)),
     actions(K.DRAG, **TO),
     actions(K.DRAG, **AT, **TO),
+    actions(K.DRAG, **AT, **TO, modifiers=HELD, button=BUTTONS),
+    actions(K.SCROLL, scroll_y=NOTCHES, modifiers=HELD, **AT),
     actions(K.SCROLL, scroll_x=NOTCHES),
     actions(K.SCROLL, scroll_y=NOTCHES, **AT),
     actions(K.SCROLL, scroll_x=NOTCHES, **AT),
     actions(K.SCROLL, scroll_x=NOTCHES, scroll_y=NOTCHES),
     actions(K.TYPE, text=TEXT),
     actions(K.KEY, keys=KEYS),
+    actions(K.KEY, keys=KEYS, presses=st.integers(2, 100)),
+    actions(K.KEY, keys=KEYS, seconds=st.floats(0.1, 60)),
+    actions(st.sampled_from([K.KEY_DOWN, K.KEY_UP]), keys=KEYS),
+    actions(st.sampled_from([K.MOUSE_DOWN, K.MOUSE_UP]), button=BUTTONS),
+    actions(st.sampled_from([K.MOUSE_DOWN, K.MOUSE_UP]), button=BUTTONS, **AT),
+    actions(K.PASTE, text=TEXT),
     actions(K.WAIT, seconds=st.floats(0, 60)),
     actions(K.TERMINATE, status=st.sampled_from(["success", "failure"])),
     actions(K.TERMINATE, status=st.just("success"), text=TEXT),

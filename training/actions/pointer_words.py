@@ -17,7 +17,15 @@ PYAUTOGUI_POINTER: dict[ActionKind, str] = {
     ActionKind.RIGHT_CLICK: "rightClick",
     ActionKind.MIDDLE_CLICK: "middleClick",
     ActionKind.MOVE: "moveTo",
+    ActionKind.MOUSE_DOWN: "mouseDown",
+    ActionKind.MOUSE_UP: "mouseUp",
 }
+SINGLE_BUTTONS: dict[ActionKind, str] = {
+    ActionKind.CLICK: "left",
+    ActionKind.RIGHT_CLICK: "right",
+    ActionKind.MIDDLE_CLICK: "middle",
+}
+"""The clicks that can be counted, and their buttons."""
 TAG_POINTER: dict[ActionKind, str] = {
     ActionKind.CLICK: "click",
     ActionKind.DOUBLE_CLICK: "doubleclick",

@@ -9,13 +9,16 @@ import ast
 from typing import Any
 
 from training.actions.coordinates import off_screen_error
+from training.actions.errors import ActionTextError
 from training.actions.parse import parse_completion
+from training.actions.parse.argument_values import typed_text
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind
 from workers.desktops.contract import EnvError, ErrorKind
 
-MAX_CALLS = 50
+MAX_CALLS = 100
 FENCES = ("```python", "```")
+PASTE_KEYS = Action(kind=ActionKind.KEY, keys=("ctrl", "v"))
 CONTROL = ("WAIT", "DONE", "FAIL")
 SAFE_SETTINGS = {"FAILSAFE", "PAUSE"}
 """`pyautogui.NAME = ...` lines that trainers put in front of their code; they change nothing here."""
@@ -31,7 +34,38 @@ def read_program(action: Any, screen: tuple[int, int], pause_s: float) -> list[A
         return [Action(kind=ActionKind.WAIT, seconds=pause_s)]
     if action.strip().upper() in CONTROL:
         return [_one(action.strip(), screen)]
-    return [_one(statement, screen) for statement in _statements(action)]
+    return _with_pastes(_statements(action), screen)
+
+
+def _with_pastes(statements: list[str], screen: tuple[int, int]) -> list[Action]:
+    """The calls as actions; text that is copied and then pasted by Ctrl+V is one."""
+    actions: list[Action] = []
+    copied: str | None = None
+    for statement in statements:
+        if (text := _copied_text(statement)) is not None:
+            copied = text
+            continue
+        action = _one(statement, screen)
+        if copied is not None and action == PASTE_KEYS:
+            action, copied = Action(kind=ActionKind.PASTE, text=copied), None
+        actions.append(action)
+    if copied is not None:
+        raise _refused("pyperclip.copy: paste it in the same step, by pyautogui.hotkey('ctrl', 'v')")
+    return actions
+
+
+def _copied_text(statement: str) -> str | None:
+    """Of `pyperclip.copy('...')`; None for other calls."""
+    if not statement.startswith("pyperclip.copy("):
+        return None
+    call = ast.parse(statement, mode="eval").body
+    arguments = call.args if isinstance(call, ast.Call) and not call.keywords else []
+    if len(arguments) == 1 and isinstance(arguments[0], ast.Constant):
+        try:
+            return typed_text(arguments[0].value)
+        except ActionTextError as error:
+            raise _refused(f"pyperclip.copy: {error}") from error
+    raise _refused("pyperclip.copy takes one text in quotes")
 
 
 def _statements(code: str) -> list[str]:

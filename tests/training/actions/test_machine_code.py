@@ -11,7 +11,7 @@ import pytest
 
 from training.actions.errors import ActionTextError
 from training.actions.typable_text import typing_mistake
-from training.actions.write.pyautogui_call import machine_code, pyautogui_code
+from training.actions.write.pyautogui_program import machine_code, pyautogui_code
 from training.contracts.types import Action, ActionKind
 
 PREFIX = "import pyautogui; import time; pyautogui.FAILSAFE = False; "

@@ -12,6 +12,7 @@ from training.actions.coordinates import model_point
 from training.actions.key_names import ALIASES, MODIFIERS
 from training.actions.parse import parse_completion
 from training.actions.write.completion_text import completion_text, format_action
+from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 
@@ -26,17 +27,27 @@ CAN_SAY = {
         and (a.kind is not K.DRAG or a.x is None)
     ),
     "ui-tars": lambda a: (
-        a.kind in (K.TYPE, K.KEY)
-        or (a.kind is K.TERMINATE and not (a.status == "failure" and a.text))
-        or (a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG) and a.x is not None)
+        not newer_parts(a)
+        and (
+            a.kind in (K.TYPE, K.KEY)
+            or (a.kind is K.TERMINATE and not (a.status == "failure" and a.text))
+            or (a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG) and a.x is not None)
+        )
     ),
-    "pyautogui": lambda a: not (is_diagonal(a) or is_answer(a)) and (a.kind is not K.DRAG or a.x is None),
-    "keyboard": lambda a: a.kind in (K.TYPE, K.KEY, K.WAIT) or _is_done(a),
+    "pyautogui": lambda a: (
+        not (is_diagonal(a) or is_answer(a) or a.modifiers or a.kind is K.PASTE or "hold_s" in newer_parts(a))
+        and (a.kind is not K.DRAG or a.x is None)
+        and (len(a.keys) < 2 or (a.kind is K.KEY and a.presses == 1))
+    ),
+    "keyboard": lambda a: not newer_parts(a) and (a.kind in (K.TYPE, K.KEY, K.WAIT) or _is_done(a)),
     "keyboard-mouse": lambda a: (
-        a.kind in (K.TYPE, K.KEY, K.WAIT)
-        or _is_done(a)
-        or (a.kind is K.SCROLL and a.x is None and not is_diagonal(a))
-        or (a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG) and a.x is not None)
+        not newer_parts(a)
+        and (
+            a.kind in (K.TYPE, K.KEY, K.WAIT)
+            or _is_done(a)
+            or (a.kind is K.SCROLL and a.x is None and not is_diagonal(a))
+            or (a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG) and a.x is not None)
+        )
     ),
 }
 """What a writer may not refuse."""

@@ -5,7 +5,7 @@ import re
 from hypothesis import assume, given, settings
 
 from testing.training.every_action import EVERY_KIND, SCREEN, K, is_diagonal
-from training.actions.write.pyautogui_call import pyautogui_code
+from training.actions.write.pyautogui_program import pyautogui_code
 from training.contracts.types import Action
 from workers.env_server.step_actions import read_program
 
@@ -20,6 +20,18 @@ def test_a_desktop_that_takes_pyautogui_does_what_the_action_says(action):
 
 def calls_of(action: Action) -> list[Action]:
     """What pyautogui does one after the other for one action."""
+    if action.modifiers:
+        held = [Action(kind=K.KEY_DOWN, keys=(key,)) for key in action.modifiers]
+        released = [Action(kind=K.KEY_UP, keys=(key,)) for key in reversed(action.modifiers)]
+        return [*held, *calls_of(action.model_copy(update={"modifiers": ()})), *released]
+    if action.kind in (K.KEY_DOWN, K.KEY_UP):
+        return [Action(kind=action.kind, keys=(key,)) for key in action.keys]
+    if action.kind is K.KEY and action.seconds:
+        held = [Action(kind=K.KEY_DOWN, keys=(key,)) for key in action.keys]
+        released = [Action(kind=K.KEY_UP, keys=(key,)) for key in reversed(action.keys)]
+        return [*held, Action(kind=K.WAIT, seconds=action.seconds), *released]
+    if action.kind is K.KEY and action.presses > 1 and len(action.keys) > 1:
+        return [Action(kind=K.KEY, keys=action.keys)] * action.presses
     if action.kind is K.DRAG and action.x is not None:
         return [Action(kind=K.MOVE, x=action.x, y=action.y), action.model_copy(update={"x": None, "y": None})]
     if is_diagonal(action):

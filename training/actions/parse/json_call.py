@@ -18,6 +18,7 @@ from training.actions.parse.argument_values import (
     Found,
     Points,
     notches,
+    number,
     scroll,
     seconds,
     typed_text,
@@ -96,7 +97,22 @@ def action_of(arguments: Arguments, points: Points) -> Action:
     unknown = set(arguments) - allowed - {"action"}
     if unknown:
         raise ActionTextError(f"{name} takes no {sorted(unknown)[0][:40]!r}")
-    return build(arguments, points)
+    action, parts = build(arguments, points), _newer_parts(arguments)
+    return Action.model_validate({**action.model_dump(), **parts}) if parts else action
+
+
+def _newer_parts(arguments: Arguments) -> dict[str, Any]:
+    """How often, with which button, for how long, and with which keys held."""
+    parts: dict[str, Any] = {}
+    if "modifiers" in arguments:
+        parts["modifiers"] = _key_names(arguments["modifiers"], "modifiers")
+    if "button" in arguments:
+        parts["button"] = arguments["button"]
+    if "presses" in arguments:
+        parts["presses"] = number(arguments["presses"], "presses")
+    if "hold_s" in arguments:
+        parts["seconds"] = number(arguments["hold_s"], "hold_s")
+    return parts
 
 
 def _at_point(kind: ActionKind) -> Callable[[Arguments, Points], Action]:
@@ -142,12 +158,35 @@ def _type(arguments: Arguments, points: Points) -> Action:
 
 
 def _key(arguments: Arguments, points: Points) -> Action:
-    keys = arguments.get("keys", arguments.get("key"))
+    return Action(kind=ActionKind.KEY, keys=_key_names(arguments.get("keys", arguments.get("key")), "keys"))
+
+
+def _key_names(keys: object, what: str) -> tuple[str, ...]:
     if isinstance(keys, str) and keys:
-        return Action(kind=ActionKind.KEY, keys=split_chord(keys, "+"))
+        return split_chord(keys, "+")
     if not isinstance(keys, list):
-        raise ActionTextError("keys must be a list of key names")
-    return Action(kind=ActionKind.KEY, keys=chord(keys))
+        raise ActionTextError(f"{what} must be a list of key names")
+    return chord(keys)
+
+
+def _held_keys(kind: ActionKind) -> Callable[[Arguments, Points], Action]:
+    def build(arguments: Arguments, points: Points) -> Action:
+        return Action(kind=kind, keys=_key_names(arguments.get("keys", arguments.get("key")), "keys"))
+
+    return build
+
+
+def _held_button(kind: ActionKind) -> Callable[[Arguments, Points], Action]:
+    def build(arguments: Arguments, points: Points) -> Action:
+        given = "coordinate" in arguments
+        x, y = points.pair(arguments["coordinate"], "coordinate") if given else (None, None)
+        return Action(kind=kind, x=x, y=y)
+
+    return build
+
+
+def _paste(arguments: Arguments, points: Points) -> Action:
+    return Action(kind=ActionKind.PASTE, text=typed_text(arguments.get("text")))
 
 
 def _wait(arguments: Arguments, points: Points) -> Action:
@@ -174,19 +213,29 @@ def _answer(arguments: Arguments, points: Points) -> Action:
 
 
 _POINT = frozenset({"coordinate"})
-_SCROLL = frozenset({"coordinate", "direction", "amount", "pixels"})
+_CLICK = frozenset({"coordinate", "modifiers", "presses"})
+_SCROLL = frozenset({"coordinate", "direction", "amount", "pixels", "modifiers"})
 _DRAG = frozenset({"coordinate", "start_coordinate", "end_coordinate"})
 _KEYS = frozenset({"keys", "key"})
 _NOTHING: frozenset[str] = frozenset()
 ACTIONS: dict[str, tuple[Callable[[Arguments, Points], Action], frozenset[str]]] = {
-    **{name: (_at_point(kind), _POINT) for kind, name in JSON_POINTER.items()},
-    "click": (_at_point(ActionKind.CLICK), _POINT),
-    "left_click_drag": (_drag, _DRAG),
+    **{
+        name: (_at_point(kind), _POINT if kind is ActionKind.MOVE else _CLICK)
+        for kind, name in JSON_POINTER.items()
+    },
+    "click": (_at_point(ActionKind.CLICK), _CLICK),
+    "left_click_drag": (_drag, _DRAG | {"modifiers", "button"}),
     "scroll": (_scroll, _SCROLL),
     "hscroll": (_hscroll, _SCROLL),
     "type": (_type, frozenset({"text"})),
-    "key": (_key, _KEYS),
-    "hotkey": (_key, _KEYS),
+    "paste": (_paste, frozenset({"text"})),
+    "key": (_key, _KEYS | {"presses", "hold_s"}),
+    "hotkey": (_key, _KEYS | {"presses", "hold_s"}),
+    **{kind.value: (_held_keys(kind), _KEYS) for kind in (ActionKind.KEY_DOWN, ActionKind.KEY_UP)},
+    **{
+        kind.value: (_held_button(kind), _POINT | {"button"})
+        for kind in (ActionKind.MOUSE_DOWN, ActionKind.MOUSE_UP)
+    },
     "wait": (_wait, frozenset({"time", "seconds"})),
     "terminate": (_terminate, frozenset({"status"})),
     "done": (_done, _NOTHING),

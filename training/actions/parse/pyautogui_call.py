@@ -24,7 +24,7 @@ from training.actions.parse.argument_values import (
     seconds,
     typed_text,
 )
-from training.actions.pointer_words import PYAUTOGUI_POINTER
+from training.actions.pointer_words import PYAUTOGUI_POINTER, SINGLE_BUTTONS
 from training.contracts.types import Action, ActionKind
 
 NAME = "pyautogui"
@@ -158,18 +158,18 @@ def _click(values: Values, points: Points) -> Action:
         (1, "middle"): ActionKind.MIDDLE_CLICK,
     }
     clicks, button = values.get("clicks", 1), values.get("button", "left")
-    kind = kinds.get((clicks, button)) if isinstance(clicks, int) and isinstance(button, str) else None
-    if kind is None:
-        raise ActionTextError("clicks must be 1, 2 or 3 and button left, right or middle")
     x, y = _point(values, points)
-    return Action(kind=kind, x=x, y=y)
+    if isinstance(clicks, int) and isinstance(button, str) and button in _SINGLE:
+        kind = kinds.get((clicks, button))
+        return Action(kind=kind, x=x, y=y) if kind else Action(kind=_SINGLE[button], x=x, y=y, presses=clicks)
+    raise ActionTextError("clicks must be a number and button left, right or middle")
 
 
 def _drag(values: Values, points: Points) -> Action:
     x, y = _point(values, points)
-    if x is None or values.get("button", "left") != "left":
-        raise ActionTextError("dragTo needs x and y and the left button")
-    return Action(kind=ActionKind.DRAG, to_x=x, to_y=y)
+    if x is None:
+        raise ActionTextError("dragTo needs x and y")
+    return Action(kind=ActionKind.DRAG, to_x=x, to_y=y, button=values.get("button", "left"))
 
 
 def _write(values: Values, points: Points) -> Action:
@@ -180,9 +180,24 @@ def _press(values: Values, points: Points) -> Action:
     keys = values.get("keys")
     if isinstance(keys, list) and len(keys) == 1:
         keys = keys[0]
-    if not isinstance(keys, str) or values.get("presses", 1) != 1:
-        raise ActionTextError("press takes one key, once; write one action per turn")
-    return Action(kind=ActionKind.KEY, keys=chord([keys]))
+    if not isinstance(keys, str):
+        raise ActionTextError("press takes one key; write a call for each")
+    return Action(kind=ActionKind.KEY, keys=chord([keys]), presses=values.get("presses", 1))
+
+
+def _held_key(kind: ActionKind) -> Callable[[Values, Points], Action]:
+    def build(values: Values, points: Points) -> Action:
+        return Action(kind=kind, keys=chord([values.get("key")]))
+
+    return build
+
+
+def _held_button(kind: ActionKind) -> Callable[[Values, Points], Action]:
+    def build(values: Values, points: Points) -> Action:
+        x, y = _point(values, points)
+        return Action(kind=kind, x=x, y=y, button=values.get("button", "left"))
+
+    return build
 
 
 def _hotkey(values: Values, points: Points) -> Action:
@@ -218,6 +233,8 @@ def _terminate(values: Values, points: Points) -> Action:
     )
 
 
+_SINGLE = {button: kind for kind, button in SINGLE_BUTTONS.items()}
+_BUTTONS = (ActionKind.MOUSE_DOWN, ActionKind.MOUSE_UP)
 _XY = ("x", "y")
 _SCROLL = ("clicks", "x", "y")
 FUNCTIONS: dict[str, Row] = {
@@ -236,6 +253,12 @@ FUNCTIONS: dict[str, Row] = {
     "pyautogui.write": Row(_write, ("message",)),
     "pyautogui.typewrite": Row(_write, ("message",)),
     "pyautogui.press": Row(_press, ("keys", "presses")),
+    "pyautogui.keyDown": Row(_held_key(ActionKind.KEY_DOWN), ("key",)),
+    "pyautogui.keyUp": Row(_held_key(ActionKind.KEY_UP), ("key",)),
+    **{
+        f"pyautogui.{PYAUTOGUI_POINTER[kind]}": Row(_held_button(kind), ("x", "y", "button"))
+        for kind in _BUTTONS
+    },
     "pyautogui.hotkey": Row(_hotkey, ("*",)),
     "pyautogui.scroll": Row(_scroll, _SCROLL),
     "pyautogui.vscroll": Row(_scroll, _SCROLL),

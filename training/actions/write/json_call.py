@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from training.actions.pointer_words import DIRECTIONS, JSON_POINTER
+from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.types import Action, ActionKind
 
 WritePoint = Callable[[int, int], list[int]]
@@ -20,16 +21,22 @@ def json_call(action: Action, point: WritePoint) -> str:
 
 def json_arguments(action: Action, point: WritePoint) -> dict[str, Any]:
     """The arguments of the tool call that says `action`. Raises ValueError when none does."""
+    return {**_plain_arguments(action, point), **newer_parts(action)}
+
+
+def _plain_arguments(action: Action, point: WritePoint) -> dict[str, Any]:
     match action.kind:
         case ActionKind.DRAG:
             return _drag(action, point)
         case ActionKind.SCROLL:
             direction, amount = direction_and_amount(action)
             return {"action": "scroll", **_at(action, point), "direction": direction, "amount": amount}
-        case ActionKind.TYPE:
-            return {"action": "type", "text": action.text or ""}
-        case ActionKind.KEY:
-            return {"action": "key", "keys": list(action.keys)}
+        case ActionKind.TYPE | ActionKind.PASTE:
+            return {"action": action.kind.value, "text": action.text or ""}
+        case ActionKind.KEY | ActionKind.KEY_DOWN | ActionKind.KEY_UP:
+            return {"action": action.kind.value, "keys": list(action.keys)}
+        case ActionKind.MOUSE_DOWN | ActionKind.MOUSE_UP:
+            return {"action": action.kind.value, **_at(action, point)}
         case ActionKind.WAIT:
             return {"action": "wait", "time": short_number(action.seconds)}
         case ActionKind.TERMINATE if action.text:

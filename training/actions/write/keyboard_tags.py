@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from training.actions.pointer_words import TAG_POINTER
 from training.actions.write.json_call import WritePoint, direction_and_amount, short_number
+from training.actions.write.unsaid_parts import require_words
 from training.contracts.types import Action, ActionKind
 
 CLOSE = "</action>"
@@ -11,6 +12,7 @@ CLOSE = "</action>"
 
 def keyboard_tag(action: Action) -> str:
     """The tag that says `action` without a pointer. Raises ValueError when none does."""
+    require_words(action, "keyboard")
     text = action.text or ""
     match action.kind:
         case ActionKind.TERMINATE if action.status != "failure" and not text:
@@ -30,6 +32,7 @@ def keyboard_tag(action: Action) -> str:
 
 def keyboard_mouse_tag(action: Action, point: WritePoint) -> str:
     """The tag that says `action`, with a pointer. Raises ValueError when none does."""
+    require_words(action, "keyboard-mouse")
     if action.kind is ActionKind.DRAG:
         start, end = (
             _numbers(action, action.x, action.y, point),

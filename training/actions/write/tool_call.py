@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from training.actions.write.json_call import WritePoint, json_arguments
+from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.types import Action, ActionKind
 
 WORDS = {
@@ -19,6 +20,11 @@ WORDS = {
     ActionKind.SCROLL: "Turn the wheel.",
     ActionKind.TYPE: "Type the text.",
     ActionKind.KEY: "Press the keys.",
+    ActionKind.KEY_DOWN: "Hold the keys down.",
+    ActionKind.KEY_UP: "Let go of the keys.",
+    ActionKind.MOUSE_DOWN: "Hold the button down.",
+    ActionKind.MOUSE_UP: "Let go of the button.",
+    ActionKind.PASTE: "Paste the text.",
     ActionKind.WAIT: "Wait.",
     ActionKind.TERMINATE: "End the task.",
 }
@@ -40,5 +46,5 @@ def _arguments(action: Action, point: WritePoint) -> dict[str, Any]:
         return arguments
     place = {"coordinate": arguments["coordinate"]} if "coordinate" in arguments else {}
     if action.scroll_x:
-        return {"action": "hscroll", **place, "pixels": action.scroll_x}
-    return {"action": "scroll", **place, "pixels": -action.scroll_y}
+        return {"action": "hscroll", **place, "pixels": action.scroll_x, **newer_parts(action)}
+    return {"action": "scroll", **place, "pixels": -action.scroll_y, **newer_parts(action)}

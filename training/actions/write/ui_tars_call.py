@@ -5,11 +5,13 @@ from __future__ import annotations
 from training.actions.parse.ui_tars import SCROLL_NOTCHES, WAIT_S
 from training.actions.pointer_words import UI_TARS_POINTER
 from training.actions.write.json_call import WritePoint, direction_and_amount
+from training.actions.write.unsaid_parts import require_words
 from training.contracts.types import Action, ActionKind
 
 
 def ui_tars_call(action: Action, point: WritePoint) -> str:
     """The completion that does `action`. Raises ValueError when the dialect has no words for it."""
+    require_words(action, "ui-tars")
     return f"Action: {_call(action, point)}"
 
 

@@ -12,9 +12,10 @@ import json
 from base64 import b64encode
 from typing import Any, Literal
 
-from training.actions.pointer_words import JSON_POINTER
+from training.actions.pointer_words import PYAUTOGUI_POINTER
 from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
+from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.formats.conversation import ReadProblem
@@ -32,7 +33,13 @@ SYSTEM = (
     "what you do, then call the tool once."
 )
 QUALITY = {Verdict.GOLD: 5, Verdict.ACCEPTED: 4, Verdict.INBOX: 2, Verdict.REJECTED: 0}
-PYAUTOGUI_KINDS = {*JSON_POINTER, ActionKind.TYPE}
+PYAUTOGUI_KINDS = {
+    *PYAUTOGUI_POINTER,
+    ActionKind.TYPE,
+    ActionKind.KEY,
+    ActionKind.KEY_DOWN,
+    ActionKind.KEY_UP,
+}
 """What else its readers know, as a pyautogui call."""
 LINE_END = "\n"
 ImageForm = Literal["base64", "sha256"]
@@ -190,11 +197,17 @@ def action_text(action: Action, where: str) -> str:
         return f"Action: {words}\n<tool_call>\n{call}\n</tool_call>"
     if action.kind not in PYAUTOGUI_KINDS:
         raise CannotExport(f"{where}: “{words}” has no form in this format")
-    return f"Action: {action.kind.value.replace('_', ' ')}\n{pyautogui_call(action, _pixels)}"
+    try:
+        call = pyautogui_call(action, _pixels)
+    except ValueError as error:
+        raise CannotExport(f"{where}: “{words}” has no form in this format: {error}") from error
+    return f"Action: {action.kind.value.replace('_', ' ')}\n{call}"
 
 
 def tool_arguments(action: Action) -> dict[str, Any] | None:
     """Arguments of `computer_use`, None when Slime-OSWorld's version of the tool cannot say it."""
+    if newer_parts(action):
+        return None
     has_point = action.x is not None and action.y is not None
     match action.kind:
         case ActionKind.CLICK | ActionKind.RIGHT_CLICK | ActionKind.DOUBLE_CLICK if has_point:

@@ -19,7 +19,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
-from training.actions.write.pyautogui_call import pyautogui_code
+from training.actions.write.pyautogui_program import pyautogui_code
 from training.contracts.outcome import SuccessRule
 from training.contracts.types import Action, ActionKind
 from webapp.accounts.access import MemberRequest, member

@@ -55,9 +55,12 @@ class Login(BaseModel):
 def action_of(step: str) -> Action:
     """The action of one step. Raises ValueError."""
     try:
-        return keyboard_tags.parse(f"<action>{step}</action>", NO_POINTS).action
+        actions = keyboard_tags.parse(f"<action>{step}</action>", NO_POINTS).actions
     except ActionTextError as error:
         raise ValueError(f"{step!r}: {error}") from error
+    if len(actions) > 1:
+        raise ValueError(f"{step!r}: one verb a step")
+    return actions[0]
 
 
 def type_login(login: Login, perform: Callable[[Action], None], type_secret: Callable[[], None]) -> None:

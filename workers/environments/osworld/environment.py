@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 
 from training.actions.errors import ActionTextError
-from training.actions.write.pyautogui_call import machine_code, pyautogui_code
+from training.actions.write.pyautogui_program import machine_code, pyautogui_code
 from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.outgoing.secret_store import SecretError, read_secret

@@ -20,7 +20,7 @@ import redis
 from django.conf import settings
 
 from training.actions.errors import ActionTextError
-from training.actions.write.pyautogui_call import machine_code, pyautogui_code
+from training.actions.write.pyautogui_program import machine_code, pyautogui_code
 from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.task_json import to_osworld

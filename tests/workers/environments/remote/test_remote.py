@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from testing.workers.asgi_faults import Fault, Misbehaving
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
-from training.actions.write.pyautogui_call import pyautogui_code
+from training.actions.write.pyautogui_program import pyautogui_code
 from training.content.task_sets.first_desk import generate
 from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
