@@ -79,7 +79,7 @@ class MicroBatch:
     """Packed: tokens of each sequence. [B]"""
     indices: TokenIndices | None = None
     vision: dict[str, torch.Tensor | list[int]] | None = None
-    """What the vision tower reads besides pixels (`model.vision_tower_inputs`); None = it looks itself."""
+    """What the vision tower reads besides pixels (`model.families`); None = it looks itself."""
 
     @property
     def has_likelihood(self) -> bool:

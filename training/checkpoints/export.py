@@ -23,11 +23,12 @@ import torch
 from huggingface_hub import split_torch_state_dict_into_shards
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForImageTextToText
+from transformers import AutoConfig
 
 from training.checkpoints.store import is_weight_file
 from training.contracts.trainer_exit import ExitCode
 from training.contracts.trainer_state import COMPLETE
+from training.model.families.registry import family_at
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 CARD = "README.md"
@@ -123,10 +124,11 @@ def read_shapes(folder: Path) -> dict[str, Place]:
 
 def check_shapes(found: dict[str, tuple[int, ...]], folder: Path) -> None:
     """Raise ExportError unless the tensors are those of the architecture that `folder` describes."""
+    family = family_at(folder)
     with torch.device("meta"):
-        model = AutoModelForImageTextToText.from_config(AutoConfig.from_pretrained(folder))
+        model = family.auto_class.from_config(AutoConfig.from_pretrained(folder))
     model.tie_weights()
-    wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    wanted = {family.checkpoint_name(name): tuple(weight.shape) for name, weight in model.named_parameters()}
     missing, unknown = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
     wrong = sorted(name for name in wanted.keys() & found.keys() if wanted[name] != found[name])
     if missing or unknown or wrong:

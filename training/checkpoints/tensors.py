@@ -13,6 +13,7 @@ from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 from training.checkpoints.base_weights import FILE as BASE_FILE
 from training.checkpoints.base_weights import BaseWeights
+from training.model.families.registry import family_at, family_of
 from training.model.lora import BASE, adapter_scales, is_adapter, merged
 from training.update.learner import Learner
 from training.weights.model_folder_writer import copy_settings, write_pixel_limits, write_safetensors
@@ -60,7 +61,8 @@ def load_weights(learner: Learner, checkpoint: Path) -> None:
         if (shards := checkpoint / name).is_dir():
             dcp.load(weights if holds_all_weights(checkpoint) else adapters_of(learner), checkpoint_id=shards)
             return
-    plain = {name.removeprefix(MODEL): weight for name, weight in weights.items()}
+    family = family_of(learner.policy.model)
+    plain = {family.checkpoint_name(name.removeprefix(MODEL)): weight for name, weight in weights.items()}
     dcp.load(plain, storage_reader=dcp.HuggingFaceStorageReader(str(checkpoint / "model")))
 
 
@@ -163,8 +165,9 @@ def write_model_folder(shards: Path, plain: PlainModel, folder: Path) -> None:
     """
     copy_settings(plain.source, folder)
     write_pixel_limits(folder, *plain.pixels)
+    names = family_at(plain.source).checkpoint_name
     manifest = [
-        (name.replace(BASE, "."), shape) for name, shape in plain.sizes.items() if not is_adapter(name)
+        (names(name.replace(BASE, ".")), shape) for name, shape in plain.sizes.items() if not is_adapter(name)
     ]
     write_safetensors(folder / "model.safetensors", manifest, torch.float32, _plain_tensors(shards, plain))
 

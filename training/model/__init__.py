@@ -1,1 +1,1 @@
-"""Qwen3-VL as the trainer runs it."""
+"""Models as the trainer runs them; what is special to a family stands in `families`."""

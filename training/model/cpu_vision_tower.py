@@ -1,9 +1,9 @@
-"""Two faster ways through Qwen3-VL's vision tower on a CPU, with the same numbers.
+"""Two faster ways through Qwen's vision towers on a CPU, with the same numbers.
 
 - Patch embedding: the Conv3d has stride = kernel, so it is one matrix product (about 10x faster here).
 - Vision attention: transformers loops over the images; images of equal size fit one batched call.
 
-`use_cpu_paths(model)` binds them to the modules of one model; parameters and checkpoints are untouched.
+`use_cpu_paths(tower)` binds them to the modules of one tower; parameters and checkpoints are untouched.
 """
 
 from __future__ import annotations
@@ -14,36 +14,31 @@ from typing import Any
 import torch
 from torch.nn import functional
 from transformers.models.qwen3_vl.modeling_qwen3_vl import (
-    Qwen3VLVisionAttention,
-    Qwen3VLVisionPatchEmbed,
     apply_rotary_pos_emb_vision,
 )
 
-from training.model.qwen3_vl_classes import PATCH_EMBEDS, VISION_ATTENTIONS, modules_of
+
+def use_cpu_paths(tower: Any) -> None:
+    """Bind both paths to `tower` (call it before wrapping the model in FSDP)."""
+    use_matmul_embedding(tower)
+    for block in tower.blocks:
+        block.attn.slow_forward = block.attn.forward
+        block.attn.forward = types.MethodType(batched_vision_attention, block.attn)
 
 
-def use_cpu_paths(model: torch.nn.Module) -> None:
-    """Bind both paths to `model` (call it before wrapping the model in FSDP)."""
-    use_matmul_embedding(model)
-    for module in modules_of(model, VISION_ATTENTIONS):
-        module.slow_forward = module.forward
-        module.forward = types.MethodType(batched_vision_attention, module)
-
-
-def use_matmul_embedding(model: torch.nn.Module) -> None:
+def use_matmul_embedding(tower: Any) -> None:
     """Bind the patch embedding's path alone: it is the faster one on a GPU, too."""
-    for module in modules_of(model, PATCH_EMBEDS):
-        module.forward = types.MethodType(patch_embed_as_matmul, module)
+    tower.patch_embed.forward = types.MethodType(patch_embed_as_matmul, tower.patch_embed)
 
 
-def patch_embed_as_matmul(self: Qwen3VLVisionPatchEmbed, hidden_states: torch.Tensor) -> torch.Tensor:
+def patch_embed_as_matmul(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
     """[P, channels * time * patch * patch] -> [P, hidden]"""
     weight = self.proj.weight.view(self.embed_dim, -1)
     return functional.linear(hidden_states.to(weight.dtype), weight, self.proj.bias)
 
 
 def batched_vision_attention(
-    self: Qwen3VLVisionAttention,
+    self: Any,
     hidden_states: torch.Tensor,
     cu_seqlens: torch.Tensor,
     position_embeddings: Any = None,

@@ -15,9 +15,9 @@ import torch
 from accelerate import init_empty_weights
 from safetensors import safe_open
 from torch import nn
-from transformers import AutoConfig, AutoModelForImageTextToText, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
-from training.model.qwen3_vl_classes import is_stored_transposed
+from training.model.families.registry import family_at, family_of
 
 WeightReader = Callable[[str, tuple[int, ...]], torch.Tensor]
 """(name as in a checkpoint, shape) -> the whole tensor, on any device and in any floating-point type."""
@@ -33,7 +33,7 @@ def empty_model(config: str | Path | PretrainedConfig) -> PreTrainedModel:
     if not isinstance(config, PretrainedConfig):
         config = AutoConfig.from_pretrained(config)
     with init_empty_weights(include_buffers=False):
-        model = AutoModelForImageTextToText.from_config(config, dtype=torch.float32)
+        model = family_of(config).auto_class.from_config(config, dtype=torch.float32)
     model.tie_weights()  # every assignment inside made a parameter of its own
     return cast(PreTrainedModel, model.train())
 
@@ -65,16 +65,18 @@ class FolderReader:
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
+        self._family = family_at(folder)
         files = [safe_open(path, "pt") for path in sorted(self._folder.glob("*.safetensors"))]
         self._files = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - not a dict
 
     def __call__(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         """Raises ValueError for a weight that is missing or has another shape."""
-        if name not in self._files:
+        stored = name if name in self._files else self._family.checkpoint_name(name)
+        if stored not in self._files:
             raise ValueError(f"model.path: {self._folder} has no weight {name}; is it a whole checkpoint?")
-        tensor = self._files[name].get_tensor(name)
+        tensor = self._files[stored].get_tensor(stored)
         # As transformers does: what already has the model's shape stays as it is.
-        if is_stored_transposed(name, shape) and tuple(tensor.shape) != shape:
+        if self._family.is_stored_transposed(name, shape) and tuple(tensor.shape) != shape:
             tensor = tensor.mT.contiguous()
         if tuple(tensor.shape) != shape:
             raise ValueError(

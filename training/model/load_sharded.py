@@ -19,6 +19,7 @@ from training.contracts.config import ExperimentConfig
 from training.distributed.fsdp import shard
 from training.distributed.world import World
 from training.model.compile_and_recompute import compile_blocks, recompute_blocks
+from training.model.families.registry import family_of
 from training.model.load_by_block import (
     Filler,
     FolderReader,
@@ -27,7 +28,7 @@ from training.model.load_by_block import (
     has_safetensors,
 )
 from training.model.lora import add_lora
-from training.model.policy import Policy, load_model, use_quick_paths
+from training.model.policy import Policy, load_model
 
 
 def build_policy(
@@ -56,14 +57,14 @@ def shard_model(
     read: WeightReader | None = None,
 ) -> Policy:
     """The same for a `prepared` model in memory, or an `empty_model` and what reads its weights."""
-    fill = None
+    fill, family = None, family_of(model)
     if read is not None:
-        use_quick_paths(model, world.device)
+        family.use_quick_paths(model, world.device)
         fill = Filler(model, read, world.device)
     if config.optimiser.packing:
         from training.model.packed_attention import use_packed_attention
 
-        use_packed_attention(model)
+        use_packed_attention(model, family.text(model))
     if config.lora.rank and not is_reference:
         add_lora(model, config.lora, seed=config.optimiser.seed)
     policy = Policy(

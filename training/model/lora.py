@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from training.contracts.config import LoraConfig
+from training.model.families.registry import family_of
 
 ADAPTER = "default"
 BASE = ".base_layer."
@@ -35,7 +36,9 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
     from peft import inject_adapter_in_model
 
     names = "|".join(re.escape(name) for name in config.targets)
-    pattern = rf".*language_model\.layers\.\d+\..*\.({names})"
+    text = family_of(model).text(model)
+    prefix = next(re.escape(name) for name, module in model.named_modules() if module is text)
+    pattern = rf"{prefix}\.layers\.\d+\..*\.({names})"
     if not any(re.fullmatch(pattern, name) for name, _ in model.named_modules()):
         raise ValueError(f"lora.targets: no layer of the text blocks is named {', '.join(config.targets)}")
     wanted = PeftConfig(

@@ -25,9 +25,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention
-
-from training.model.qwen3_vl_classes import VISION_ATTENTIONS, modules_of, text_model
 
 NAME = "deskhand_packed"
 HALF = (torch.bfloat16, torch.float16)
@@ -49,19 +46,18 @@ class Bounds:
         """On the host. [N]"""
 
 
-def use_packed_attention(model: torch.nn.Module) -> None:
-    """Make the text blocks of `model` read sequence bounds."""
+def use_packed_attention(model: Any, text: Any) -> None:
+    """Make the text blocks of `model`, those of `text`, read sequence bounds."""
     AttentionInterface.register(NAME, packed_attention)
     # A name without a mask function: transformers makes no mask at all, which is what is wanted here.
-    whole: Any = model
-    whole.config.text_config._attn_implementation = NAME
-    text_model(model).config._attn_implementation = NAME
+    model.config.get_text_config()._attn_implementation = NAME
+    text.config._attn_implementation = NAME
 
 
-def use_packed_vision(model: torch.nn.Module) -> None:
-    """Make the vision blocks of `model` attend within all images in one call."""
-    for module in modules_of(model, VISION_ATTENTIONS):
-        module.forward = types.MethodType(packed_vision_attention, module)
+def use_packed_vision(tower: Any) -> None:
+    """Make the blocks of `tower` attend within all images in one call."""
+    for block in tower.blocks:
+        block.attn.forward = types.MethodType(packed_vision_attention, block.attn)
 
 
 def packed_attention(
@@ -144,7 +140,7 @@ def _attend_each(
 
 
 def packed_vision_attention(
-    self: Qwen3VLVisionAttention,
+    self: Any,
     hidden_states: torch.Tensor,
     cu_seqlens: torch.Tensor,
     position_embeddings: Any = None,

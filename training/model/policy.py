@@ -1,4 +1,4 @@
-"""The policy: a causal vision-language model that scores recorded tokens.
+"""The policy: a causal language model, perhaps with a vision tower, that scores recorded tokens.
 
 Logits are made at completion positions only, in fp32, divided by the sampling temperature;
 a vocabulary of 151 000 never meets a prompt token. The wrapper is the FSDP2 root, so that
@@ -7,7 +7,7 @@ backbone and head can be called one after the other inside one forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from torch.utils.checkpoint import checkpoint
 
 from training.batch.micro_batch import MicroBatch
 from training.model.banned_tokens import BANNED_LOGIT
+from training.model.families.registry import family_at, family_of
 from training.model.fp32_logits import compute_logits
-from training.model.packed_attention import Bounds, use_packed_vision
-from training.model.qwen3_vl_classes import text_model, vision_tower
+from training.model.packed_attention import Bounds
 
 TOKENS_PER_CHUNK = 2048
 """Completion tokens per head call: 2048 x 151936 fp32 logits are 1.2 GB."""
@@ -42,34 +42,22 @@ class TokenScores(NamedTuple):
 
 
 def load_model(folder: str | Path, device: torch.device) -> nn.Module:
-    """A transformers vision-language model from a checkpoint folder, fp32 and in training mode."""
-    from transformers import AutoModelForImageTextToText
+    """A transformers model from a checkpoint folder, fp32 and in training mode."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # its carriage returns make one endless line of the log
-    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).train()
+    model = family_at(folder).auto_class.from_pretrained(folder, dtype=torch.float32).train()
     return prepared(model, device)
 
 
 def prepared(model: nn.Module, device: torch.device) -> nn.Module:
     """`model` on `device`, its vision tower on the paths that are fast there."""
-    use_quick_paths(model, device)
+    family_of(model).use_quick_paths(model, device)
     return model.to(device)
 
 
-def use_quick_paths(model: nn.Module, device: torch.device) -> None:
-    """Let the vision tower take the paths that are fast on `device`."""
-    from training.model.cpu_vision_tower import use_cpu_paths, use_matmul_embedding
-
-    if device.type == "cpu":
-        use_cpu_paths(model)
-    else:
-        use_matmul_embedding(model)
-        use_packed_vision(model)
-
-
 class Policy(nn.Module):
-    """Scores the completion tokens of microbatches with a transformers VLM."""
+    """Scores the completion tokens of microbatches with a transformers model."""
 
     banned_ids: torch.Tensor
 
@@ -88,9 +76,9 @@ class Policy(nn.Module):
         self.temperature = temperature
         # Sharding moves it to the weights' device, as all buffers.
         self.register_buffer("banned_ids", torch.tensor(list(banned_ids), dtype=torch.long), persistent=False)
-        text = text_model(self.model)
-        text._deepstack_process = partial(_add_level, text._deepstack_process)
-        if freeze_vision:
+        self.family = family_of(model)
+        self.family.prepare_training(model)
+        if freeze_vision and self.visual is not None:
             self.visual.requires_grad_(False)
 
     @property
@@ -101,12 +89,12 @@ class Policy(nn.Module):
     @property
     def vocabulary(self) -> int:
         """Token ids that the model has."""
-        return int(text_model(self.model).config.vocab_size)
+        return int(self.family.text(self.model).config.vocab_size)
 
     @property
     def visual(self) -> Any:
-        """The vision tower."""
-        return vision_tower(self.model)
+        """The vision tower; None of a text model."""
+        return self.family.tower(self.model)
 
     def forward(self, batch: MicroBatch) -> TokenScores:
         """Logprob and entropy of every completion token."""
@@ -132,14 +120,16 @@ class Policy(nn.Module):
 
         Instead of transformers' own forward of the whole model, which searches for image pads on the device.
         """
-        text = text_model(self.model)
+        text = self.family.text(self.model)
         embeddings = text.embed_tokens(batch.input_ids)
         extra: dict[str, Any] = {}
         if batch.bounds is not None:
             extra["packed"] = Bounds(batch.bounds, batch.lengths)
         if batch.pixel_values is not None:
-            embeddings, extra["deepstack_visual_embeds"] = self._see(batch, embeddings)
-        outputs = text(inputs_embeds=embeddings, position_ids=batch.position_ids, use_cache=False, **extra)
+            embeddings, added = self._see(batch, embeddings)
+            extra |= {"deepstack_visual_embeds": added} if added else {}
+        positions = self.family.positions(batch.position_ids)
+        outputs = text(inputs_embeds=embeddings, position_ids=positions, use_cache=False, **extra)
         return outputs.last_hidden_state
 
     def _see(self, batch: MicroBatch, embeddings: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -147,15 +137,11 @@ class Policy(nn.Module):
         indices = batch.indices
         assert indices is not None
         assert indices.image_pads is not None
-        tower_inputs: dict[str, Any] = dict(batch.vision or {})
-        if tower_inputs:
-            tower_inputs["packed"] = Bounds(tower_inputs["cu_seqlens"], tower_inputs.pop("lengths"))
-        seen = self.visual(
-            batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **tower_inputs
-        )
+        assert batch.pixel_values is not None
+        seen = self.family.see(self.visual, batch.pixel_values, batch.image_grid_thw, batch.vision or {})
         flat = embeddings.flatten(0, 1)
         levels = []
-        for level in (seen.pooler_output, *seen.deepstack_features):
+        for level in seen:
             rows = level if indices.image_rows is None else level.index_select(0, indices.image_rows)
             levels.append(rows.to(flat.dtype))
         embedded = flat.index_copy(0, indices.image_pads, levels[0])
@@ -193,13 +179,3 @@ def _spread(values: torch.Tensor, batch: MicroBatch) -> torch.Tensor:
     assert batch.indices is not None
     out = torch.zeros(batch.loss_mask.numel(), dtype=values.dtype, device=values.device)
     return out.index_copy(0, batch.indices.cells, values).view_as(batch.loss_mask)
-
-
-def _add_level(
-    original: Callable[..., torch.Tensor],
-    hidden: torch.Tensor,
-    mask: torch.Tensor | None,
-    level: torch.Tensor,
-) -> torch.Tensor:
-    """In place of `Qwen3VLTextModel._deepstack_process`; without a mask, `level` is 0 where no image is."""
-    return hidden + level.to(hidden.dtype) if mask is None else original(hidden, mask, level)

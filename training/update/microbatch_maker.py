@@ -16,7 +16,6 @@ from training.batch.split_by_count import split_over_ranks
 from training.contracts.config import OptimiserConfig
 from training.distributed.world import World
 from training.model.policy import Policy
-from training.model.vision_tower_inputs import vision_inputs
 
 LENGTH_MULTIPLE = 128
 """On a GPU: tokens to whose multiples sequences are padded, a tile of the attention kernels."""
@@ -90,5 +89,6 @@ class MicroBatchMaker:
             multiple=1 if self.world.device.type == "cpu" else LENGTH_MULTIPLE,
         )
         if batch.image_grid_thw is not None:
-            batch.vision = vision_inputs(self.policy.visual, batch.image_grid_thw.tolist())
+            grids = batch.image_grid_thw.tolist()
+            batch.vision = self.policy.family.tower_inputs(self.policy.model, grids)
         return batch

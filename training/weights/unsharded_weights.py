@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from training.distributed.fsdp import full
+from training.model.families.registry import family_of
 from training.model.lora import BASE, adapter_scales, is_adapter, merge
-from training.model.qwen3_vl_classes import is_stored_transposed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +37,13 @@ class Weight:
     parameter: nn.Parameter
     """Perhaps a shard; `shape` is the whole tensor's, as a checkpoint has it."""
     adapter: Adapter | None = None
+    is_transposed: bool = False
+    """A checkpoint has its last two dimensions the other way round."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         shape = tuple(self.parameter.shape)
         return (*shape[:-2], shape[-1], shape[-2]) if self.is_transposed else shape
-
-    @property
-    def is_transposed(self) -> bool:
-        """A checkpoint has its last two dimensions the other way round."""
-        return is_stored_transposed(self.name, tuple(self.parameter.shape))
 
     @property
     def numel(self) -> int:
@@ -67,21 +64,25 @@ class Weight:
 
 def plain_weights(model: nn.Module) -> list[Weight]:
     """Every weight of `model` with its adapter, tied ones once, in the order of the model."""
-    parameters = dict(model.named_parameters())
-    scales = adapter_scales(model)
+    parameters, scales, family = dict(model.named_parameters()), adapter_scales(model), family_of(model)
     weights = []
     for name, parameter in parameters.items():
         if is_adapter(name):
             continue
         layer, separator, part = name.partition(BASE)
-        if not separator:
-            weights.append(Weight(name=name, parameter=parameter))
-            continue
         adapter = None
         if part == "weight" and layer in scales:
             down, up = (parameters[f"{layer}.lora_{side}.default.weight"] for side in "AB")
             adapter = Adapter(down=down, up=up, scale=scales[layer])
-        weights.append(Weight(name=f"{layer}.{part}", parameter=parameter, adapter=adapter))
+        plain = f"{layer}.{part}" if separator else name
+        weights.append(
+            Weight(
+                name=family.checkpoint_name(plain),
+                parameter=parameter,
+                adapter=adapter,
+                is_transposed=family.is_stored_transposed(plain, tuple(parameter.shape)),
+            )
+        )
     return weights
 
 

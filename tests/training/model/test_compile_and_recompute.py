@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,11 +12,11 @@ from torch import nn
 from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_vision
 
 from testing.training.tiny_model import tiny_folder
-from training.model.compile_and_recompute import recompute_blocks, stacks
+from training.model.compile_and_recompute import recompute_blocks
 from training.model.cpu_vision_tower import use_matmul_embedding
+from training.model.families.registry import family_of
 from training.model.packed_attention import rotated, use_packed_vision
 from training.model.policy import prepared
-from training.model.vision_tower_inputs import vision_inputs
 
 GRIDS = [(1, 4, 6), (1, 8, 4), (1, 6, 6)]
 
@@ -28,8 +29,8 @@ def plain_model(folder: Path) -> nn.Module:
 
 
 def as_on_a_gpu(model: nn.Module) -> None:
-    use_matmul_embedding(model)
-    use_packed_vision(model)
+    use_matmul_embedding(model.model.visual)
+    use_packed_vision(model.model.visual)
 
 
 @pytest.mark.parametrize("change", [as_on_a_gpu, lambda model: prepared(model, torch.device("cpu"))])
@@ -41,7 +42,7 @@ def test_the_fast_vision_paths_see_what_transformers_sees(change: Callable[[nn.M
     with torch.no_grad():
         expected = model.model.visual(pixels, grid_thw=torch.tensor(GRIDS), return_dict=True)
         change(model)
-        told = vision_inputs(model.model.visual, GRIDS)
+        told = family_of(model).tower_inputs(model, GRIDS)
         assert told.pop("lengths") == told["cu_seqlens"].diff().tolist()
         found = model.model.visual(pixels, grid_thw=torch.tensor(GRIDS), return_dict=True, **told)
     torch.testing.assert_close(found.pooler_output, expected.pooler_output)
@@ -51,12 +52,12 @@ def test_the_fast_vision_paths_see_what_transformers_sees(change: Callable[[nn.M
 @pytest.mark.parametrize(("share", "chosen"), [(1.0, [0, 1, 2, 3]), (0.5, [1, 3]), (0.25, [3])])
 def test_the_asked_share_of_the_blocks_is_recomputed(share: float, chosen: list[int]) -> None:
     model = nn.Module()
-    model.model = nn.Module()
+    model.model, model.config = nn.Module(), SimpleNamespace(model_type="qwen3_vl")
     model.model.language_model, model.model.visual = nn.Module(), nn.Module()
     model.model.language_model.layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(4))
     model.model.visual.blocks = nn.ModuleList(nn.Linear(2, 2) for _ in range(4))
     recompute_blocks(model, share)
-    for blocks in stacks(model):
+    for blocks in family_of(model).stacks(model):
         assert [number for number, block in enumerate(blocks) if "forward" in vars(block)] == chosen
         assert blocks[3](torch.ones(2)).shape == (2,)
 

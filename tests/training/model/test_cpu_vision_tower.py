@@ -17,7 +17,7 @@ from training.render.rendered_sequence import RenderedSequence
 def models():
     """The original and the same weights with CPU paths."""
     original, fast = (Qwen3VLForConditionalGeneration.from_pretrained(tiny_folder()) for _ in range(2))
-    use_cpu_paths(fast)
+    use_cpu_paths(fast.model.visual)
     return original, fast
 
 

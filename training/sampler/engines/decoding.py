@@ -43,7 +43,7 @@ class PlainDecoding:
         next_positions: torch.Tensor,
         logits: torch.Tensor,
     ) -> None:
-        """`next_positions`: rope position of the next token of each row. [B]"""
+        """`next_positions`: of the next token of each row, as the model takes them. [B, 1] or [3, B, 1]"""
         self.mask: torch.Tensor = mask
         self.logits = logits
         self._model, self._cache, self._next_positions = model, cache, next_positions
@@ -53,7 +53,7 @@ class PlainDecoding:
         self.mask = torch.cat([self.mask, column], dim=1)
         outputs = self._model(
             input_ids=tokens[:, None],
-            position_ids=self._next_positions.view(1, -1, 1).expand(3, -1, 1),
+            position_ids=self._next_positions,
             attention_mask=self.mask,
             past_key_values=self._cache,
             use_cache=True,

@@ -1,4 +1,4 @@
-"""Decoding of a dense Qwen3-VL on a CPU in a third of the calls that transformers' modules make.
+"""Decoding of dense text blocks on a CPU in a third of the calls that transformers' modules make.
 
 At the size of a tiny policy a token costs calls, not arithmetic. Here projections of one input are one
 product, norms one call, keys and values have room beforehand, and no module is called. The numbers are those
@@ -14,9 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 from transformers import DynamicCache, PreTrainedModel
-from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextDecoderLayer
 
-from training.model.qwen3_vl_classes import text_model
+from training.model.families.registry import family_of
 from training.sampler.engines.decoding import layers_of
 
 ROOM = 64
@@ -43,7 +42,7 @@ class LeanWeights:
 
     def __init__(self, model: PreTrainedModel) -> None:
         """Joins weights of `model`, whose layers keep their parts."""
-        text, head = text_model(model), model.lm_head
+        text, head = family_of(model).text(model), model.lm_head
         self.num_queries: int = text.config.num_attention_heads
         self.num_keys: int = text.config.num_key_value_heads
         self.width: int = text.layers[0].self_attn.head_dim
@@ -55,12 +54,13 @@ class LeanWeights:
 
 
 def lean_weights(model: Any) -> LeanWeights | None:
-    """Of a dense Qwen3-VL in fp32 on a CPU, without adapters or biases; None of any other model."""
-    text = text_model(model)
+    """Of dense blocks in fp32 on a CPU, without adapters or biases; None of any other model."""
+    family = family_of(model)
+    text = family.text(model)
     is_fit = (
         model.device.type == "cpu"
         and model.dtype is torch.float32
-        and all(type(layer) is Qwen3VLTextDecoderLayer for layer in text.layers)
+        and all(type(layer) in family.lean_blocks for layer in text.layers)
         and text.config.hidden_act == "silu"
         and text.rotary_emb.rope_type == "default"
         and all(_is_bare(module) for module in text.modules() if hasattr(module, "in_features"))
@@ -108,7 +108,7 @@ class LeanDecoding:
         next_positions: torch.Tensor,
         logits: torch.Tensor,
     ) -> None:
-        """As of `PlainDecoding`."""
+        """As of `PlainDecoding`; `next_positions`: [B]"""
         self.logits = logits
         self._weights = weights
         self._columns = mask.shape[1]

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForImageTextToText, DynamicCache, PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from training.batch.rope_positions import rope_positions
 from training.contracts.turn_trace import TurnPart
 from training.model.banned_tokens import without_tokens
-from training.model.cpu_vision_tower import use_cpu_paths
+from training.model.families.registry import family_at, family_of
 from training.model.fp32_logits import use_fp32_logits
 from training.model.lora import ADAPTER_CONFIG, take_adapter
 from training.render.renderer import Renderer
@@ -51,11 +51,10 @@ class CachedContext:
 
 
 def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool = True) -> PreTrainedModel:
-    """A Qwen3-VL on this machine's best device. Raises ValueError when weights are missing or surplus."""
+    """A model on this machine's best device. Raises ValueError when weights are missing or surplus."""
     # With the loading info it returns a pair, which its annotation leaves out.
-    loaded: Any = AutoModelForImageTextToText.from_pretrained(
-        folder, dtype=DTYPES[dtype], output_loading_info=True
-    )
+    family = family_at(folder)
+    loaded: Any = family.auto_class.from_pretrained(folder, dtype=DTYPES[dtype], output_loading_info=True)
     model, info = loaded
     wrong = {
         key: sorted(info[key])[:3]
@@ -63,11 +62,16 @@ def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool 
         if info[key]
     }
     if wrong:
-        raise ValueError(f"{folder}: the weights do not fit a Qwen3-VL: {wrong}")
-    use_cpu_paths(model)
+        raise ValueError(f"{folder}: the weights do not fit its config.json: {wrong}")
+    family.use_quick_paths(model, torch.device("cpu"))
     if fp32_logits:
         use_fp32_logits(model)
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
+def vocabulary(model: PreTrainedModel) -> int:
+    """Token ids that a model has."""
+    return int(family_of(model).text(model).config.vocab_size)
 
 
 class TransformersEngine:
@@ -86,6 +90,7 @@ class TransformersEngine:
         self.dtype, self.fp32_logits = dtype, fp32_logits
         self.policy_version = 0
         self.model = load_model(folder, dtype, fp32_logits=fp32_logits)
+        self.family = family_of(self.model)
         self.device = self.model.device
         self.lean = lean_weights(self.model)
         self.generator = torch.Generator(self.device).manual_seed(seed)
@@ -97,7 +102,7 @@ class TransformersEngine:
             self.lean, self.policy_version = None, policy_version
             return
         model = load_model(folder, self.dtype, fp32_logits=self.fp32_logits)
-        if model.config.text_config.vocab_size != self.model.config.text_config.vocab_size:
+        if vocabulary(model) != vocabulary(self.model):
             raise ValueError(f"{folder}: another vocabulary than the model that was loaded at the start")
         self.model, self.lean, self.policy_version = model, lean_weights(model), policy_version
 
@@ -202,7 +207,7 @@ class TransformersEngine:
         cache = self._stack(contexts, cached)
         outputs = self.model.model(
             input_ids=input_ids.to(self.device),
-            position_ids=positions.to(self.device),
+            position_ids=self.family.positions(positions).to(self.device),
             attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
@@ -213,7 +218,8 @@ class TransformersEngine:
         logits = self.model.lm_head(outputs.last_hidden_state[each, last])
         if self.lean is not None:
             return LeanDecoding(self.lean, cache, mask, next_positions, logits)
-        return PlainDecoding(self.model, cache, mask, next_positions.to(self.device), logits)
+        place = self.family.positions(next_positions.view(1, -1, 1).expand(3, -1, 1))
+        return PlainDecoding(self.model, cache, mask, place.to(self.device), logits)
 
     def _context(self, sequence: EngineSequence) -> CachedContext | None:
         """The stored context when the current weights made it."""

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from training.contracts.weight_requests import Bucket, Check, Join
-from training.model.qwen3_vl_classes import is_stored_transposed
+from training.model.families.registry import family_of
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.weights.engine_tensor_names import check_shapes
@@ -89,5 +89,9 @@ class LocalReceiver:
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         """The model's own memory, laid out as a checkpoint is."""
-        named = self.engine.model.named_parameters()
-        return {name: view.mT if is_stored_transposed(name, view.shape) else view for name, view in named}
+        model = self.engine.model
+        family = family_of(model)
+        return {
+            family.checkpoint_name(name): view.mT if family.is_stored_transposed(name, view.shape) else view
+            for name, view in model.named_parameters()
+        }

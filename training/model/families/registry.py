@@ -1,0 +1,26 @@
+"""The family of a model: the row of `training.planning.model_families` and its file here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from training.model.families.contract import Family
+from training.model.families.qwen3_vl import Qwen3VL
+from training.planning.model_families import ModelFamily, family_of_config, family_of_folder
+
+BY_NAME: dict[str, Family] = {"qwen3_vl": Qwen3VL()}
+
+
+def family_of(model: Any) -> Family:
+    """Of a transformers model, or of the config of one. Raises UnsupportedModel."""
+    return _file(family_of_config({"model_type": getattr(model, "config", model).model_type}))
+
+
+def family_at(folder: str | Path) -> Family:
+    """Of a model folder. Raises UnsupportedModel."""
+    return _file(family_of_folder(folder))
+
+
+def _file(row: ModelFamily) -> Family:
+    return BY_NAME[row.name]
