@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from training.contracts.config import CoordinateSpace, PromptConfig
+from training.observations.turn_text import split_text
 
 MAX_ACTION_WORDS = 300
 """Characters of a turn in the list of previous actions."""
+
+OLD_TEXTS = "[Accessibility tree]\n(earlier tree and terminal left out)"
 
 COORDINATE_HELP = {
     CoordinateSpace.PERMILLE: "Coordinates are {form}, each from 0 to 1000, relative to the screenshot.",
@@ -101,6 +104,12 @@ def system_text(prompt: PromptConfig) -> str:
 
 def first_text(prompt: PromptConfig, instruction: str, previous_actions: Sequence[str]) -> str:
     """The words of the first user message; `previous_actions` are those of turns that are not shown."""
+    instruction, read = _split(prompt, instruction)
+    words = _task_text(prompt, instruction, previous_actions)
+    return f"{words}\n\n{read}" if read else words
+
+
+def _task_text(prompt: PromptConfig, instruction: str, previous_actions: Sequence[str]) -> str:
     template = prompt.task_text or (TASK if prompt.style == "tool-call" else "")
     if template:
         listed = "\n".join(f"Step {number}: {words}" for number, words in enumerate(previous_actions, 1))
@@ -116,10 +125,31 @@ def later_text(prompt: PromptConfig, text: str, instruction: str) -> str:
 
     The short style repeats the instruction right before the answer: a small model need not look back.
     """
+    told, read = _split(prompt, text)
     if prompt.style == "tool-call":
-        return ""
-    parts = [text, instruction] if prompt.style == "first-desk" else [text or "The screen now:"]
-    return "\n".join(part for part in parts if part)
+        return read
+    if prompt.style == "first-desk":
+        words = "\n".join(part for part in (told, _split(prompt, instruction)[0]) if part)
+    else:
+        words = told or "The screen now:"
+    return f"{words}\n\n{read}" if read else words
+
+
+def words_now(prompt: PromptConfig, text: str, task: str, *, is_kept: bool) -> str:
+    """A turn's text as it stands in a later context: without tree and terminal where they are not kept, and
+    with the words of `task` where the turns before it are not shown."""
+    told, read = _split(prompt, text)
+    if not read and not task:
+        return text
+    words = _split(prompt, task)[0] if task else told
+    if not read:
+        return words
+    return f"{words}\n\n{read if is_kept else OLD_TEXTS}"
+
+
+def _split(prompt: PromptConfig, text: str) -> tuple[str, str]:
+    """(what the agent is told, tree and terminal), where the prompt reads them."""
+    return split_text(text) if prompt.reads_text else (text, "")
 
 
 def action_words(completion: str) -> str:

@@ -24,10 +24,11 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from training.actions.write.completion_text import completion_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
+from training.observations.turn_text import text_for
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
 from training.render.plain_words import PlainWords, marker_id
-from training.render.prompts import action_words, first_text, later_text, system_text
+from training.render.prompts import action_words, first_text, later_text, system_text, words_now
 from training.render.rendered_sequence import Grid, RenderedSequence
 from training.untrusted.pictures import open_picture
 
@@ -149,9 +150,10 @@ class Renderer:
             if size:
                 context.images.append(index)
                 context.grids.append(self.image_grid(size))
+            task = instruction if first and index == first else ""
             context.token_ids += self.render_turn(
                 index - first,
-                instruction if index == first else turn.text,
+                words_now(self.prompt, turn.text, task, is_kept=is_kept),
                 size,
                 instruction=instruction,
                 previous_stopped=previous_stopped,
@@ -205,7 +207,7 @@ class Renderer:
         observation = turn.observation
         has_image = bool(observation.sha256) and self.prompt.shows_screen
         size = (observation.width, observation.height) if has_image else None
-        return SeenTurn(text=observation.text, image_size=size)
+        return SeenTurn(text=text_for(observation, self.prompt), image_size=size)
 
     def _completion(
         self, turn: Turn, trajectory: Trajectory
