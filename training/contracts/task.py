@@ -36,7 +36,9 @@ class Task(Wire):
     """IANA name of the desktop's time zone, e.g. "Asia/Kolkata"; "" = UTC."""
     locale: Locale = Field(default="", exclude_if=lambda name: not name)
     """Of the desktop's programs, e.g. "de_DE.UTF-8"; "" = C.UTF-8."""
-    os: Literal["", "linux", "windows"] = Field(default="", exclude_if=lambda found: not found)
-    """The system that it is made for; "" = what its paths and programs say."""
+    os: Literal["", "linux", "windows", "macos", "android"] = Field(
+        default="", exclude_if=lambda found: not found
+    )
+    """The system that it is made for; "" = what its source, paths and programs say."""
     published: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda found: not found)
     """What OSWorld says of it beside set-up and evaluator: proxy, fixed_ip, related_apps, ..."""

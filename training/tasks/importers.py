@@ -14,6 +14,7 @@ from typing import Any
 from training.contracts.types import Task
 from training.tasks.json_files import numbered_lines, read_json
 from training.tasks.osworld_checkout import checkout_files
+from training.tasks.supported_by.operating_system import with_system_of_source
 from training.tasks.task_json import LoadError, Split, task_from_osworld
 from training.untrusted.parquet import BadTable, read_rows
 
@@ -33,6 +34,8 @@ class TaskFields:
     family: str = ""
     task_id: str = ""
     """Stands for the id of the values; "" keeps theirs."""
+    file: Path | None = None
+    """Of a task that has one of its own; its folder may say a system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ def _task(found: TaskFields, heldout_fraction: float) -> Task:
     task = task_from_osworld(
         found.values, where=found.where, family=found.family, heldout_fraction=heldout_fraction
     )
-    return task.model_copy(update={"task_id": found.task_id}) if found.task_id else task
+    task = task.model_copy(update={"task_id": found.task_id}) if found.task_id else task
+    return with_system_of_source(task, found.file)
 
 
 def _source(path: Path) -> Iterator[TaskFields | LoadError]:
@@ -133,7 +137,7 @@ def _looks_like_task(values: Any) -> bool:
 
 def _json_file(file: Path, family: str = "", task_id: str = "") -> TaskFields | LoadError:
     try:
-        return TaskFields(str(file), read_json(file.read_bytes()), family, task_id)
+        return TaskFields(str(file), read_json(file.read_bytes()), family, task_id, file)
     except (ValueError, OSError) as error:
         return LoadError(f"{file}: not readable as JSON: {error}")
 

@@ -2,7 +2,8 @@
 
 Its index `test_all.json` ({domain: [id, ...]}) names them; `examples/DOMAIN/ID.json` holds each. Several
 domains hold a task under the same id, so a task is known by domain and id.
-Source: https://github.com/xlang-ai/OSWorld, folder evaluation_examples.
+Sources: https://github.com/xlang-ai/OSWorld, folder evaluation_examples; WindowsAgentArena-V2 has the same in
+https://github.com/GAIR-NLP/WindowsAgentArena-V2, its parts of an index in a folder concurrent_eval.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from training.tasks.task_json import LoadError
 
 EXAMPLES = "examples"
 INDEX = "test_all.json"
-HERE = (Path("evaluation_examples"), Path())
-"""Where `examples` lies below the path that people give."""
+WINDOWS = Path("evaluation_examples_windows")
+HERE = (Path("evaluation_examples"), WINDOWS, Path("src/win-arena-container/client") / WINDOWS, Path())
+"""Where `examples` lies below the path that people give: OSWorld's, WindowsAgentArena-V2's, or just there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ def checkout_files(path: Path) -> list[CheckoutFile] | None:
     LoadError for an unreadable index.
     """
     if path.is_file():
-        values = _index(path) if path.suffix == ".json" and (path.parent / EXAMPLES).is_dir() else None
-        return None if values is None else _listed(path.parent / EXAMPLES, values)
+        beside = next((up / EXAMPLES for up in path.parents[:2] if (up / EXAMPLES).is_dir()), None)
+        values = _index(path) if beside and path.suffix == ".json" else None
+        return None if beside is None or values is None else _listed(beside, values)
     if path.resolve().name.partition("_")[0] == EXAMPLES and (files := _below(path)):
         return files
     for folder in (path / part for part in HERE):

@@ -1,11 +1,13 @@
 """Task files as others write them: marks, line ends, bad lines, ids by folder, keys beside the schema."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from training.contracts.types import Task
 from training.tasks.importers import load_tasks
+from training.tasks.supported_by.operating_system import system_of
 from training.tasks.task_json import LoadError, to_osworld
 
 MARK = b"\xef\xbb\xbf"
@@ -160,3 +162,72 @@ def test_what_the_source_says_beside_the_schema_is_kept_and_written_back(tmp_pat
 def test_a_task_without_such_keys_is_stored_as_before():
     plain = Task(task_id="a", instruction="Go.")
     assert not {"published", "os"} & plain.model_dump(mode="json").keys()
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "more", "system"),
+    [
+        ("evaluation_examples/examples_windows/os", "a", {}, "windows"),
+        ("evaluation_examples_windows/examples/os", "a", {}, "windows"),
+        ("evaluation_examples/examples/os", "a-win", {}, "windows"),
+        ("tasks", "a-WOS-2", {}, "windows"),
+        ("evaluation_examples/examples/os", "a", {}, "linux"),
+        ("evaluation_examples/examples_windows/os", "a", {"os": "linux"}, "linux"),
+        ("evaluation_examples/examples_macos/os", "a", {}, "macos"),
+        ("examples_android", "a", {}, "android"),
+        ("windows", "a", {}, ""),
+        ("tasks", "a-window", {}, ""),
+    ],
+)
+def test_folder_and_id_say_the_system_where_the_task_does_not(tmp_path, folder, name, more, system):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / f"{name}.json").write_bytes(text(name, **more))
+    (loaded,) = load_tasks(tmp_path / folder / f"{name}.json").tasks
+    assert system_of(loaded)[0] == system
+
+
+def test_what_a_folder_says_goes_before_a_stale_path_and_is_kept_out_where_the_task_says_it(tmp_path):
+    folder = tmp_path / "examples_windows"
+    folder.mkdir()
+    for name, path in (("stale", "/home/user/a.docx"), ("plain", "C:\\a.docx")):
+        opened = {"type": "open", "parameters": {"path": path}}
+        (folder / f"{name}.json").write_bytes(text(name, config=[opened]))
+    loaded = {one.task_id: one for one in load_tasks(tmp_path).tasks}
+    assert (loaded["stale"].os, loaded["plain"].os) == ("windows", "")
+
+
+ARENA = Path("src/win-arena-container/client/evaluation_examples_windows")
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (Path(), {"os.a", "vlc.b"}),
+        (ARENA, {"os.a", "vlc.b"}),
+        (ARENA / "test_custom.json", {"vlc.b"}),
+        (ARENA / "concurrent_eval" / "test_custom_1.json", {"vlc.b"}),
+        (ARENA / "examples", {"os.a", "vlc.b", "vlc.c"}),
+    ],
+)
+def test_windows_agent_arenas_repository_its_folders_and_its_parts_of_an_index_come_in(tmp_path, given, ids):
+    for domain, name in (("os", "a"), ("vlc", "b"), ("vlc", "c")):
+        file = tmp_path / ARENA / "examples" / domain / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text(name))
+    (tmp_path / ARENA / "concurrent_eval").mkdir()
+    (tmp_path / ARENA / "test_all.json").write_text('{"os": ["a"], "vlc": ["b"]}')
+    for name in ("test_custom.json", "concurrent_eval/test_custom_1.json"):
+        (tmp_path / ARENA / name).write_text('{"vlc": ["b"]}')
+    loaded = load_tasks(tmp_path / given)
+    assert ({one.task_id for one in loaded.tasks}, loaded.refused) == (ids, [])
+    assert {one.os for one in loaded.tasks} == {"windows"}
+
+
+def test_a_task_beside_its_own_files_comes_in_as_spider2_v_has_it(tmp_path):
+    examples = tmp_path / "evaluation_examples" / "examples"
+    folder = examples / "dbt" / "a"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_bytes(text("a"))
+    (folder / "connection.json").write_text('{"name": "x"}')
+    for given in (tmp_path, examples):
+        assert [one.task_id for one in load_tasks(given).tasks] == ["dbt.a"]

@@ -6,7 +6,13 @@ from training.content.task_sets.first_desk import generate
 from training.content.task_sets.windows_keyboard import generate as generate_windows_keyboard
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
-from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons, reason_unsupported, runtime_of
+from training.tasks.supported_by.runtimes import (
+    WHERE,
+    TaskRuntime,
+    grouped_reasons,
+    reason_unsupported,
+    runtime_of,
+)
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})
 OFFICE = DesktopConfig.model_validate(
@@ -151,7 +157,12 @@ LINUX = {"own", "own-office", "osworld-here", "osworld-office", "osworld"}
         ("execute", {"command": "type %USERPROFILE%\\a.txt"}, True),
         ("launch", {"command": ["7z.exe", "x", "a.zip"]}, True),
         ("execute", {"command": "echo 'file:///home/user/a' https://x.org/a:/b %20temp%20"}, False),
+        ("launch", {"command": ["start", "msedge"]}, True),
+        ("launch", {"command": ["Stop-Process", "-Name", "vlc"]}, True),
+        ("execute", {"command": ["run", "ms-settings:display"]}, True),
+        ("open", {"path": "HKCU:\\Software\\Run"}, True),
         ("execute", {"command": "echo a:b"}, False),
+        ("execute", {"command": "echo forms-list: settings"}, False),
         ("write_file", {"path": "/home/user/a.txt", "content": "C:\\Windows"}, False),
         ("sleep", {"seconds": 1}, False),
     ],
@@ -185,8 +196,24 @@ def test_windows_desktops_have_a_runtime_of_their_own():
     assert reason_unsupported(TaskRuntime.WINDOWS, generate()[0]).endswith("these desktops run Windows")
 
 
-def test_all_runtimes_fit_into_their_column():
-    assert len("".join(f"|{runtime}" for runtime in TaskRuntime) + "|") <= 80
+@pytest.mark.parametrize(("said", "system"), [("macOS", "macos"), ("Android", "android")])
+def test_only_what_is_made_for_it_runs_on_macos_and_android(said, system):
+    there = DesktopConfig.model_validate({"provider": "remote", "remote": {"os_type": said}})
+    assert runtime_of(there) == system
+    assert runs_on(task().model_copy(update={"os": system})) == {system}
+    reason = reason_unsupported(runtime_of(there), task())
+    assert reason == f"os: nothing says that it is made for {said}, which these desktops run"
+
+
+def test_all_runtimes_that_one_task_can_have_fit_into_their_column():
+    for system in ("", "linux", "windows", "macos", "android"):
+        found = runs_on(task().model_copy(update={"os": system}))
+        assert found
+        assert len("".join(f"|{one}" for one in found) + "|") <= 80
+
+
+def test_every_runtime_says_where_it_is_and_how_to_get_there():
+    assert set(WHERE) == set(TaskRuntime)
 
 
 def test_reasons_are_grouped_by_what_is_missing():

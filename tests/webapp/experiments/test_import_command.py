@@ -183,4 +183,4 @@ def test_windows_tasks_are_run_by_windows_machines_alone(capsys):
     windows = DesktopConfig.model_validate({"provider": "windows"})
     assert TaskRecord.objects.runnable(windows).count() == 47
     assert TaskRecord.objects.runnable(DesktopConfig()).count() == 0
-    assert TaskRecord.objects.first().needs_windows
+    assert TaskRecord.objects.first().other_system == "Windows"

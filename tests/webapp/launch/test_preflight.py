@@ -17,13 +17,17 @@ from testing.factories import (
 )
 from testing.fleet_rows import make_desktop
 from training.contracts.config import ExperimentConfig, parse_config
+from training.contracts.types import Task
 from webapp.accounts.models import Team
 from webapp.experiments.models import ExperimentStatus
+from webapp.experiments.services.task_sets import import_task_set
 from webapp.fleet.services.workers import beat_worker, record_gpus
 from webapp.launch.preflight.check import Check
 from webapp.launch.preflight.run_preflight import run_preflight
 
 pytestmark = pytest.mark.django_db
+
+OSWORLD_UBUNTU = {"provider": "osworld", "osworld": {"machines": "docker"}}
 
 
 @pytest.fixture
@@ -102,6 +106,36 @@ def test_families_that_no_task_has_are_answered_with_those_that_exist(team: Team
     found = checks(parse_config({"tasks": {"families": ["typo"]}}), team)["No task to practise"]
     assert found.level == "bad"
     assert "menu" in found.detail
+
+
+def windows_task(name: str, split: str) -> Task:
+    opened = {"type": "open", "parameters": {"path": "C:\\Users\\User\\a.docx"}}
+    return Task(
+        task_id=name,
+        instruction="Go.",
+        split=split,
+        config=(opened,),
+        evaluator={"func": "infeasible"},
+    )
+
+
+@pytest.mark.parametrize("desktops", [{}, {"provider": "osworld"}, OSWORLD_UBUNTU])
+def test_windows_tasks_on_linux_desktops_are_refused_with_the_remedy(desktops: dict, team: Team):
+    import_task_set(name="docs", origin="x", tasks=[windows_task("a", "train"), windows_task("b", "heldout")])
+    config = parse_config({"tasks": {"task_set": "docs"}, "desktops": desktops})
+    found = checks(config, team)["No task runs on these desktops"]
+    assert (found.level, found.path) == ("bad", "desktops.provider")
+    assert "2: it is made for Windows, and these desktops run Linux" in found.detail
+    assert "2 of them can run on Windows machines (desktops.provider: windows)" in found.detail
+    fits = parse_config({"tasks": {"task_set": "docs"}, "desktops": {"provider": "windows"}})
+    assert checks(fits, team)["1 train and 1 held-out tasks"].level == "good"
+
+
+def test_some_tasks_that_the_desktops_cannot_run_are_a_warning(team: Team):
+    fitting = Task(task_id="c", instruction="Stop.", evaluator={"func": "infeasible"})
+    import_task_set(name="docs", origin="x", tasks=[windows_task("a", "train"), fitting])
+    found = checks(parse_config({"tasks": {"task_set": "docs"}}), team)
+    assert found["1 of the chosen tasks cannot run on these desktops"].level == "warning"
 
 
 @pytest.mark.parametrize(

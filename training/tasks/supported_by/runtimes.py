@@ -41,12 +41,57 @@ class TaskRuntime(StrEnum):
     """Deskhand's verbs and evaluators on Windows machines."""
     OSWORLD_WINDOWS = "osworld-windows"
     """DesktopEnv on Windows machines of its own providers."""
+    MACOS = "macos"
+    """Tasks for macOS, on desktops of env servers."""
+    ANDROID = "android"
+    """Tasks for Android, on desktops of env servers."""
 
     @property
     def system(self) -> System:
         """What its desktops run."""
-        return "windows" if self in (TaskRuntime.WINDOWS, TaskRuntime.OSWORLD_WINDOWS) else "linux"
+        return SYSTEMS.get(self, "linux")
 
+
+SYSTEMS: dict[TaskRuntime, System] = {
+    TaskRuntime.WINDOWS: "windows",
+    TaskRuntime.OSWORLD_WINDOWS: "windows",
+    TaskRuntime.MACOS: "macos",
+    TaskRuntime.ANDROID: "android",
+}
+"""Of those that are not Linux."""
+OF_SYSTEMS: dict[System, TaskRuntime] = {
+    "windows": TaskRuntime.WINDOWS,
+    "macos": TaskRuntime.MACOS,
+    "android": TaskRuntime.ANDROID,
+}
+"""Deskhand's verbs on the others."""
+WHERE: dict[TaskRuntime, tuple[str, str]] = {
+    TaskRuntime.OWN: ("on Deskhand's desktops", "desktops.provider: x11"),
+    TaskRuntime.OWN_OFFICE: ("on desktops with LibreOffice and Chromium", "desktops.x11.image: office"),
+    TaskRuntime.OSWORLD_HERE: ("with provider osworld on our desktops", "desktops.provider: osworld"),
+    TaskRuntime.OSWORLD_OFFICE: (
+        "with provider osworld on virtual machines of debian-office",
+        "desktops.provider: osworld, osworld.machines: qemu, qemu.image: debian-office",
+    ),
+    TaskRuntime.OSWORLD: (
+        "with provider osworld on OSWorld's own machines",
+        "desktops.provider: osworld, osworld.machines: docker",
+    ),
+    TaskRuntime.WINDOWS: ("on Windows machines", "desktops.provider: windows"),
+    TaskRuntime.OSWORLD_WINDOWS: (
+        "with provider osworld on OSWorld's own Windows machines",
+        "desktops.provider: osworld, osworld.machines: docker, osworld.os_type: Windows",
+    ),
+    TaskRuntime.MACOS: (
+        "on macOS desktops of env servers",
+        "desktops.provider: remote, remote.os_type: macOS",
+    ),
+    TaskRuntime.ANDROID: (
+        "on Android desktops of env servers",
+        "desktops.provider: remote, remote.os_type: Android",
+    ),
+}
+"""Each in words, and the knobs that choose it."""
 
 PLACE = re.compile(r"^(?:config|evaluator|milestones|os|instruction)[\w.\[\]]*: ")
 """Where in a task a reason begins."""
@@ -55,8 +100,9 @@ PROGRAMS: dict[TaskRuntime, Programs] = {
     TaskRuntime.OWN_OFFICE: WITH_OFFICE,
     TaskRuntime.OSWORLD_HERE: DESK,
     TaskRuntime.OSWORLD_OFFICE: office_machine(),
-    TaskRuntime.WINDOWS: DESK,
+    **dict.fromkeys(OF_SYSTEMS.values(), DESK),
 }
+"""Of our desktops; OSWorld's own machines have everything."""
 
 
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
@@ -64,8 +110,8 @@ def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     section = desktops.provider_section
     if isinstance(section, OsworldConfig):
         return osworld_runtime(section, desktops.section_of(section.machine_provider))
-    if section.system == "windows":
-        return TaskRuntime.WINDOWS
+    if section.system in OF_SYSTEMS:
+        return OF_SYSTEMS[section.system]
     return TaskRuntime.OWN_OFFICE if image_of(section) in (OFFICE_IMAGE, OFFICE) else TaskRuntime.OWN
 
 
@@ -85,7 +131,7 @@ def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:
     """Why `runtime` cannot run `task`, in words; "" when it can."""
     if gap := system_gap(task, runtime.system):
         return gap
-    if runtime in (TaskRuntime.OWN, TaskRuntime.OWN_OFFICE, TaskRuntime.WINDOWS):
+    if runtime in (TaskRuntime.OWN, TaskRuntime.OWN_OFFICE, *OF_SYSTEMS.values()):
         return unsupported_reason(task, PROGRAMS[runtime])
     # Whether host code may run is an experiment's choice; the environment asks again.
     return osworld_reason(task, programs=PROGRAMS.get(runtime), allow_host_code=True)

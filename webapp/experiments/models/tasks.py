@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from training.contracts.config import DesktopConfig, TaskConfig
 from training.contracts.types import Task
+from training.tasks.supported_by.operating_system import TITLES
 from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
 from webapp.accounts.models import Team
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
@@ -160,6 +161,9 @@ class TaskRecord(models.Model):
         return self.status == TaskStatus.UNSUPPORTED and f"|{TaskRuntime.OWN_OFFICE}|" in self.runs_on
 
     @property
-    def needs_windows(self) -> bool:
-        """Of our desktops, only Windows machines can run it."""
-        return self.status == TaskStatus.UNSUPPORTED and f"|{TaskRuntime.WINDOWS}|" in self.runs_on
+    def other_system(self) -> str:
+        """Windows, macOS or Android, where only desktops of that system can run it; else ""."""
+        if self.status != TaskStatus.UNSUPPORTED:
+            return ""
+        systems = {runtime.system for runtime in TaskRuntime if f"|{runtime}|" in self.runs_on}
+        return TITLES[systems.pop()] if systems and "linux" not in systems else ""

@@ -1,17 +1,20 @@
 """Pre-flight: are there tasks and replay entries of the chosen set?"""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import Count, Q
 
 from training.contracts.config import CoordinateSpace, ExperimentConfig
+from training.tasks.supported_by.runtimes import WHERE, TaskRuntime, grouped_reasons, runtime_of
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskSet
 from webapp.experiments.models.tasks import TaskRecordQuerySet
 from webapp.launch.preflight.check import Check
 from webapp.lib.yaml_keys import resembling
 
+MAX_REASONS = 3
 LONGEST_GRID_SIDE = 640
 """Pixels: beyond, a step of the short style's grid of 10 permille is more than 6.4."""
 
@@ -29,9 +32,16 @@ def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     num_train = sum(row["num"] for row in rows if row["split"] == "train")
     num_heldout = sum(row["num"] for row in rows if row["split"] == "heldout")
     families = sorted({row["family"] or "(no family)" for row in rows})
+    unfit = UnfitTasks(config, task_set)
     if not num_train:
-        yield Check("bad", "No task to practise", _no_tasks(config, task_set), "tasks.families")
+        if unfit.num_train:
+            yield Check("bad", "No task runs on these desktops", unfit.detail, "desktops.provider")
+        else:
+            yield Check("bad", "No task to practise", _no_tasks(config, task_set), "tasks.families")
         return
+    if unfit.num:
+        title = f"{unfit.num} of the chosen tasks cannot run on these desktops"
+        yield Check("warning", title, unfit.detail, "desktops.provider")
     detail = ", ".join(f"{family} {_counts(rows, family)}" for family in families)
     yield Check("good", f"{num_train} train and {num_heldout} held-out tasks", f"Train/held-out: {detail}.")
     yield from grid_checks(config, task_set)
@@ -88,12 +98,36 @@ def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[Any]:
 
 def chosen(config: ExperimentConfig, task_set: TaskSet) -> TaskRecordQuerySet:
     """The supported tasks that the config chooses."""
-    rows = task_set.tasks.at(config.tasks.revision).runnable(config.desktops)
+    return named(config, task_set).runnable(config.desktops)
+
+
+def named(config: ExperimentConfig, task_set: TaskSet) -> TaskRecordQuerySet:
+    """The tasks that the config names, whether its desktops can run them or not."""
+    rows = task_set.tasks.at(config.tasks.revision)
     if config.tasks.families:
         rows = rows.filter(family__in=config.tasks.families)
     if config.tasks.levels:
         rows = rows.filter(level__in=config.tasks.levels)
     return rows
+
+
+class UnfitTasks:
+    """The tasks that the config names and its desktops cannot run: what they lack, and who can."""
+
+    def __init__(self, config: ExperimentConfig, task_set: TaskSet) -> None:
+        here = runtime_of(config.desktops)
+        rows = named(config, task_set).exclude(pk__in=chosen(config, task_set))
+        found = list(rows.values_list("task_id", "split", "runs_on", "reasons"))
+        self.num = len(found)
+        self.num_train = sum(split == "train" for _, split, *_ in found)
+        lacks = grouped_reasons((task_id, reasons.get(here, "")) for task_id, *_, reasons in found)
+        lacking = "; ".join(f"{len(group.task_ids)}: {group.reason}" for group in lacks[:MAX_REASONS])
+        can = Counter(runtime for *_, runs_on, _ in found for runtime in runs_on.strip("|").split("|"))
+        better = max(TaskRuntime, key=lambda runtime: can[runtime])
+        self.detail = f"What {self.num} lack {WHERE[here][0]}: {lacking}."
+        if can[better]:
+            words, knobs = WHERE[better]
+            self.detail += f" {can[better]} of them can run {words} ({knobs})."
 
 
 def _counts(rows: list[dict[str, Any]], family: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from training.contracts.config.section import Problem, Section
 
-System = Literal["linux", "windows"]
+System = Literal["linux", "windows", "macos", "android"]
 """What a desktop runs."""
 
 

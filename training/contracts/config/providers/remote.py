@@ -11,6 +11,9 @@ from training.contracts.config.providers.checked_url import checked_url
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection, System
 from training.contracts.config.section import Problem, knob
 
+OTHER_SYSTEMS: dict[str, System] = {"windows": "windows", "macos": "macos", "android": "android"}
+"""By `os_type` in small letters; all others are Linux."""
+
 
 class RemoteConfig(ProviderSection):
     """Env servers by URL: ours, or any of Slime-OSWorld's HTTP protocol."""
@@ -34,7 +37,7 @@ class RemoteConfig(ProviderSection):
         unit="s", ge=0, le=60,
     )  # fmt: skip
     provider_name: str = knob("docker", "What Slime-OSWorld's server makes its desktops with.")
-    os_type: str = knob("Ubuntu", "Guest system that the server is asked for.")
+    os_type: str = knob("Ubuntu", "Guest system that the server is asked for, also Windows, macOS, Android.")
     ca_file: PathText = knob("", "PEM file of an own certificate authority; empty = the system's.")
 
     @field_validator("urls")
@@ -56,7 +59,7 @@ class RemoteConfig(ProviderSection):
 
     @property
     def system(self) -> System:
-        return "windows" if self.os_type.lower() == "windows" else "linux"
+        return OTHER_SYSTEMS.get(self.os_type.lower(), "linux")
 
     def addresses(self) -> dict[str, tuple[str, ...]]:
         return {"urls": self.urls}

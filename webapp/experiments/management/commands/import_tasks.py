@@ -8,20 +8,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from training.content.task_sets.registry import GENERATORS
 from training.tasks.importers import LoadedTasks, load_tasks
-from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons
+from training.tasks.supported_by.runtimes import WHERE, TaskRuntime, grouped_reasons
 from training.tasks.task_json import LoadError
 from webapp.experiments.models import TaskSet
 from webapp.experiments.services.task_sets import Import, import_task_set
 
-RUNS = {
-    TaskRuntime.OWN: "on Deskhand's desktops",
-    TaskRuntime.OWN_OFFICE: "on desktops with LibreOffice and Chromium",
-    TaskRuntime.OSWORLD_HERE: "with provider osworld on our desktops",
-    TaskRuntime.OSWORLD_OFFICE: "with provider osworld on virtual machines of debian-office",
-    TaskRuntime.OSWORLD: "with provider osworld on OSWorld's own machines",
-    TaskRuntime.WINDOWS: "on Windows machines",
-    TaskRuntime.OSWORLD_WINDOWS: "with provider osworld on OSWorld's own Windows machines",
-}
 CONDITIONS = {
     "proxy": "ask for a proxy, which no runtime here sets",
     "fixed_ip": "ask for a fixed IP address, which no runtime here gives",
@@ -83,9 +74,13 @@ class Command(BaseCommand):
         for key, what in CONDITIONS.items():
             if num := sum(found.get(key) not in CALM for found in published):
                 self.stdout.write(f"  {num} {what} ({key})")
-        best_first = sorted(RUNS, key=lambda runtime: -result.runnable[runtime])
+        num_lacking = {
+            runtime: sum(found.get(runtime, "").count("; ") for _, found, _ in columns) for runtime in WHERE
+        }
+        best_first = sorted(WHERE, key=lambda runtime: (-result.runnable[runtime], num_lacking[runtime]))
         for runtime in best_first:
-            self.stdout.write(f"  {result.runnable[runtime]} can run {RUNS[runtime]}")
+            if runtime.system in ("linux", "windows") or result.runnable[runtime]:
+                self.stdout.write(f"  {result.runnable[runtime]} can run {WHERE[runtime][0]}")
         for runtime in best_first:
             reasons = [(name, found.get(runtime, "")) for name, found, _ in columns]
             if any(reason for _, reason in reasons):
@@ -95,7 +90,7 @@ class Command(BaseCommand):
     def _report_reasons(self, runtime: TaskRuntime, reasons: list[tuple[str, str]]) -> None:
         """What keeps the others from the runtime that fits best, of those that cannot run all."""
         num = sum(bool(reason) for _, reason in reasons)
-        self.stdout.write(f"  {num} cannot run {RUNS[runtime]}:")
+        self.stdout.write(f"  {num} cannot run {WHERE[runtime][0]}:")
         groups = grouped_reasons(reasons)
         for group in groups[:MAX_GROUPS]:
             more = len(group.task_ids) - MAX_NAMED
