@@ -159,8 +159,8 @@ def test_conditions_that_no_runtime_gives_are_kept_and_said(tmp_path, capsys):
     ]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     out = run(capsys, str(tmp_path / "t.jsonl"))
-    assert "2 ask for a proxy, which no runtime here sets (proxy)" in out
-    assert "1 ask for a fixed IP address, which no runtime here gives (fixed_ip)" in out
+    assert "2 ask for a proxy: desktops.osworld.enable_proxy on OSWorld's own machines (proxy)" in out
+    assert "1 ask for a fixed IP address, which DesktopEnv leaves to its machines' network (fixed_ip)" in out
     assert "1 use sites that may have changed" in out
     assert TaskRecord.objects.get(task_id="a").spec["published"]["proxy"] is True
     assert "published" not in TaskRecord.objects.get(task_id="d").spec

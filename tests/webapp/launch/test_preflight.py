@@ -138,6 +138,20 @@ def test_some_tasks_that_the_desktops_cannot_run_are_a_warning(team: Team):
     assert found["1 of the chosen tasks cannot run on these desktops"].level == "warning"
 
 
+def test_tasks_that_expect_a_proxy_are_counted_where_there_is_none(team: Team):
+    live, plain = (
+        Task(task_id=name, instruction=name, evaluator={"func": "infeasible"}, published={"proxy": value})
+        for name, value in (("a", True), ("b", False))
+    )
+    import_task_set(name="live", origin="x", tasks=[live, plain])
+    config = {"tasks": {"task_set": "live"}, "desktops": OSWORLD_UBUNTU}
+    found = checks(parse_config(config), team)["1 tasks expect a proxy"]
+    assert (found.level, found.path) == ("warning", "desktops.osworld.enable_proxy")
+    own = {**OSWORLD_UBUNTU["osworld"], "enable_proxy": True, "pass_variables": ["PROXY_CONFIG_FILE"]}
+    with_proxy = {"provider": "osworld", "osworld": own}
+    assert "1 tasks expect a proxy" not in checks(parse_config({**config, "desktops": with_proxy}), team)
+
+
 @pytest.mark.parametrize(
     ("side", "prompt", "warns"),
     [

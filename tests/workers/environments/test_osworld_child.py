@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from testing.workers.osworld_agent import Agent, png
+from training.contracts.types import Task
 from training.tasks.supported_by.osworld import functions
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
@@ -32,6 +33,7 @@ from workers.environments.osworld.child_messages import (
     Screenshot,
 )
 from workers.environments.osworld.child_process import OsworldProcess, remove_abandoned
+from workers.environments.osworld.environment import osworld_task
 from workers.environments.osworld.find_python import FOLDER, installed_level
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
@@ -344,6 +346,16 @@ def test_our_list_of_functions_is_that_of_the_installed_package(child):
 
 
 @pytest.mark.skipif(Path("/var/run/docker.sock").exists(), reason="there is a Docker engine here")
+def test_a_task_that_expects_a_proxy_gets_desktopenvs_where_that_is_enabled():
+    with bench(is_open=False) as made:
+        opening = options(made.folder).model_copy(update={"enable_proxy": True})
+        made.child.call("open", opening, Opened, LIMIT_S)
+        expecting = Task(task_id="t", instruction="Go.", evaluator=says("yes"), published={"proxy": True})
+        with pytest.raises(SetupError, match="No proxy available from proxy pool"):
+            prepare(made.child, osworld_task(expecting))
+        prepare(made.child, osworld_task(expecting.model_copy(update={"published": {"fixed_ip": True}})))
+
+
 def test_a_provider_of_desktopenv_without_its_engine_says_so():
     change = {"provider": "docker", "path_to_vm": "/nowhere.qcow2"}
     with bench(is_open=False) as made:

@@ -58,7 +58,11 @@ NO_PLACES = frozenset((
     "content", "content_base64", "func", "options", "rules", "spec", "text", "url", "urls_to_open",
 ))  # fmt: skip
 """Keys under which there are texts to compare or show, no places of the desktop."""
-OTHER_NAMES: dict[str, System] = {"ubuntu": "linux", "win": "windows", "wos": "windows"}
+NAMES: dict[str, System] = {
+    **{system: system for system in TITLES},
+    **{"ubuntu": "linux", "win": "windows", "wos": "windows"},
+}
+"""As folders and ids write them."""
 SOURCE_FOLDER = re.compile(r"(?:evaluation_)?examples_(ubuntu|linux|windows|macos|android)")
 """OSWorld's examples_windows, WindowsAgentArena's evaluation_examples_windows."""
 ID_ENDING = re.compile(r"-(win|wos|windows|macos|android)(?:-\d+)?$", re.IGNORECASE)
@@ -104,10 +108,7 @@ def _system_by_name(task: Task, source: Path | None) -> System | Literal[""]:
     matches = [ID_ENDING.search(task.task_id)]
     if source:
         matches += [SOURCE_FOLDER.fullmatch(part) for part in reversed(source.resolve().parts)]
-    for match in filter(None, matches):
-        name = match[1].lower()
-        return OTHER_NAMES.get(name) or next(system for system in TITLES if system == name)
-    return ""
+    return next((NAMES[match[1].lower()] for match in matches if match), "")
 
 
 def _is_in(parts: tuple[str, ...], folders: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from training.contracts.config import CoordinateSpace, ExperimentConfig
+from training.contracts.config import CoordinateSpace, ExperimentConfig, OsworldConfig
 from training.tasks.supported_by.runtimes import WHERE, TaskRuntime, grouped_reasons, runtime_of
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskSet
@@ -44,6 +44,7 @@ def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
         yield Check("warning", title, unfit.detail, "desktops.provider")
     detail = ", ".join(f"{family} {_counts(rows, family)}" for family in families)
     yield Check("good", f"{num_train} train and {num_heldout} held-out tasks", f"Train/held-out: {detail}.")
+    yield from condition_checks(config, task_set)
     yield from grid_checks(config, task_set)
     wanted = config.evaluation.num_tasks
     if wanted > num_heldout:
@@ -72,6 +73,16 @@ def revision_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Che
     if num_newer:
         text = f"{num_newer} newer versions of tasks are left out; 0 takes revision {task_set.revision}."
         yield Check("warning", f"Revision {asked} of {task_set.name}", text, "tasks.revision")
+
+
+def condition_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Check]:
+    """What tasks were published with and this experiment does without."""
+    section = config.desktops.provider_section
+    if not isinstance(section, OsworldConfig) or section.machine_provider or section.enable_proxy:
+        return
+    if num := chosen(config, task_set).filter(spec__published__proxy=True).count():
+        text = "Their web sites may answer otherwise without one; scores are not the published ones."
+        yield Check("warning", f"{num} tasks expect a proxy", text, "desktops.osworld.enable_proxy")
 
 
 def grid_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Check]:

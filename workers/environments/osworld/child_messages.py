@@ -54,6 +54,7 @@ class Open(Message):
     """Screenshots come from the worker, by `ask: screenshot`, instead of from the desktop's agent."""
     screen_size: tuple[int, int]
     os_type: str
+    enable_proxy: bool = False
     headless: bool
     client_password: str
     region: str | None = None

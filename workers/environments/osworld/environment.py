@@ -96,6 +96,7 @@ class OsworldEnvironment:
             console_camera=self._host is not None and PROVIDERS[self._host.provider].is_virtual_machine,
             screen_size=request.screen,
             os_type=knobs.os_type,
+            enable_proxy=knobs.enable_proxy,
             headless=knobs.headless,
             client_password=_password(knobs.password_secret),
             region=knobs.region or None,
@@ -222,8 +223,9 @@ class OsworldEnvironment:
 
 
 def osworld_task(task: Task) -> dict[str, Any]:
-    """The part of a task that DesktopEnv reads."""
+    """The part of a task that DesktopEnv reads, and the conditions that it was published with."""
     return {
+        **task.published,
         "id": task.task_id.replace("/", "_"),
         "instruction": task.instruction,
         "config": list(task.config),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection, System
-from training.contracts.config.section import knob
+from training.contracts.config.section import Problem, knob
 
 OWN_PROVIDERS = ("docker", "vmware", "virtualbox", "aws", "azure", "aliyun", "volcengine")
 """DesktopEnv's own."""
 HERE = ", ".join(FOR_DESKTOP_ENV)
+PROXY_FILE = "PROXY_CONFIG_FILE"
+"""Variable with the path of a JSON list of proxies: host, port, username, password."""
 
 if TYPE_CHECKING:
     Machines = str
@@ -67,10 +70,27 @@ class OsworldConfig(ProviderSection):
     path_to_vm: PathText = knob("", "Image or machine of OSWorld's own providers; empty = theirs.")
     region: str = knob("", "Region of OSWorld's cloud providers.")
     snapshot_name: str = knob("init_state", "Snapshot that OSWorld's own providers go back to.")
+    enable_proxy: bool = knob(
+        False,
+        "OSWorld's own machines: tasks published with `proxy` go through the proxies of the file that "
+        "PROXY_CONFIG_FILE names (list it in pass_variables).",
+    )
     headless: bool = knob(True, "OSWorld's own providers: start machines without a window.")
     pass_variables: tuple[str, ...] = knob(
         (), "Environment variables that OSWorld's own providers need, by name, e.g. AWS_REGION."
     )
+
+    def problems(self, num_desktops: int) -> Iterator[Problem]:
+        if not self.enable_proxy:
+            return
+        if self.machine_provider:
+            text = (
+                f"our desktops ({HERE}) have no network; proxies are for machines of OSWorld's own providers"
+            )
+            yield "desktops.osworld.enable_proxy", text
+        elif PROXY_FILE not in self.pass_variables:
+            text = f"DesktopEnv reads its proxies from the file that {PROXY_FILE} names: list it here"
+            yield "desktops.osworld.pass_variables", text
 
     def desktop_fields(self) -> dict[str, Any]:
         return {"accessibility": self.accessibility}

@@ -14,8 +14,8 @@ from webapp.experiments.models import TaskSet
 from webapp.experiments.services.task_sets import Import, import_task_set
 
 CONDITIONS = {
-    "proxy": "ask for a proxy, which no runtime here sets",
-    "fixed_ip": "ask for a fixed IP address, which no runtime here gives",
+    "proxy": "ask for a proxy: desktops.osworld.enable_proxy on OSWorld's own machines",
+    "fixed_ip": "ask for a fixed IP address, which DesktopEnv leaves to its machines' network",
     "possibility_of_env_change": "use sites that may have changed since they were written",
 }
 """What a source says of a task, kept in `published`: scores on live sites are not the published ones."""
