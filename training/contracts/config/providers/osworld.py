@@ -85,7 +85,7 @@ class OsworldConfig(ProviderSection):
             return
         if self.machine_provider:
             text = (
-                f"our desktops ({HERE}) have no network; proxies are for machines of OSWorld's own providers"
+                f"our desktops ({HERE}) have no network: proxies are for machines of OSWorld's own providers"
             )
             yield "desktops.osworld.enable_proxy", text
         elif PROXY_FILE not in self.pass_variables:
