@@ -71,7 +71,7 @@ VOID_TURNS: dict[str, Arm] = {
     # The rewards of two other presets, on First desk's tasks and model.
     "slime reward, keep": _credit("keep", "slime-osworld.v1"),
     "slime reward, no_credit": _credit("no_credit", "slime-osworld.v1"),
-    "slime ended score, no_credit": _credit("no_credit", "slime-osworld.v2"),
+    "slime ended score, no_credit": _credit("no_credit", "slime-osworld-ended.v1"),
     "windows reward, keep": _credit("keep", "windows-keyboard.v1"),
     "windows reward, no_credit": _credit("no_credit", "windows-keyboard.v1"),
     "windows ended score, no_credit": _credit("no_credit", "windows-keyboard.v2"),

@@ -101,11 +101,30 @@ OF_TURNS: dict[str, TurnField] = {
         lambda at: at.turn.kind.value if at.turn.kind else "",
     ),
     "text": TurnField(STRING, 'typed text, or keys as "ctrl+s"', lambda at: at.turn.text),
-    "x": TurnField(DOUBLE, "screen pixels; -1 without a point", lambda at: _pixel(at.turn.x)),
-    "y": TurnField(DOUBLE, "screen pixels; -1 without a point", lambda at: _pixel(at.turn.y)),
+    "x": TurnField(DOUBLE, "screen pixels; -1 without a point", lambda at: _or_minus_1(at.turn.x)),
+    "y": TurnField(DOUBLE, "screen pixels; -1 without a point", lambda at: _or_minus_1(at.turn.y)),
     "parsed": TurnField(BOOL, "the completion held an action", lambda at: at.turn.kind is not None),
     "executed": TurnField(BOOL, "the desktop carried it out", lambda at: at.turn.is_executed),
     "changed": TurnField(BOOL, "the screen looked different afterwards", lambda at: at.turn.is_changed),
+    "difference": TurnField(
+        DOUBLE, "how much the screen changed, 0 to 1", lambda at: at.turn.measured.screen_difference or 0.0
+    ),
+    "grounded": TurnField(
+        BOOL,
+        "the accessibility tree before it held its text or key",
+        lambda at: bool(at.turn.measured.is_grounded),
+    ),
+    "tree_before": TurnField(
+        DOUBLE,
+        "characters of the accessibility tree before it; -1 without one",
+        lambda at: _or_minus_1(at.turn.measured.tree_before),
+    ),
+    "tree_after": TurnField(DOUBLE, "the same after it", lambda at: _or_minus_1(at.turn.measured.tree_after)),
+    "terminal_changed": TurnField(
+        BOOL,
+        "the terminal showed another text afterwards",
+        lambda at: bool(at.turn.measured.terminal_changed),
+    ),
     "repeated": TurnField(
         BOOL,
         "kind and point of the turn before",
@@ -118,5 +137,5 @@ OF_TURNS: dict[str, TurnField] = {
 }
 
 
-def _pixel(value: int | None) -> float:
+def _or_minus_1(value: int | None) -> float:
     return -1.0 if value is None else float(value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from training.contracts.observed_text import NOT_MEASURED, MeasuredTurn
 from training.contracts.types import Action, ActionKind, Turn
 
 
@@ -25,6 +26,9 @@ class TurnFacts(NamedTuple):
     """By the desktop."""
     is_changed: bool
     """The screen looked different afterwards."""
+    num_keys: int = 0
+    """Of a chord."""
+    measured: MeasuredTurn = NOT_MEASURED
 
     @property
     def is_executed(self) -> bool:
@@ -41,18 +45,23 @@ class TurnFacts(NamedTuple):
 
 def facts_of(turn: Turn) -> TurnFacts:
     """The facts of a recorded turn."""
-    return facts_of_action(turn.action, turn.action_error, turn.screen_changed)
+    return facts_of_action(turn.action, turn.action_error, turn.screen_changed, turn.measured)
 
 
 def facts_of_action(
-    action: Action | None, action_error: str | None, screen_changed: bool | None
+    action: Action | None,
+    action_error: str | None,
+    screen_changed: bool | None,
+    measured: MeasuredTurn | None,
 ) -> TurnFacts:
     """The facts of a turn, from the fields of `Turn` that they are in; no `action` = none was parsed."""
     is_refused, is_changed = action_error is not None, bool(screen_changed)
+    measured = measured or NOT_MEASURED
     if action is None:
-        return TurnFacts(None, None, None, "", "", is_refused, is_changed)
+        return TurnFacts(None, None, None, "", "", is_refused, is_changed, measured=measured)
     text = action.text if action.text is not None else "+".join(action.keys)
-    return TurnFacts(action.kind, action.x, action.y, text, action.status or "", is_refused, is_changed)
+    claim, num_keys = action.status or "", len(action.keys)
+    return TurnFacts(action.kind, action.x, action.y, text, claim, is_refused, is_changed, num_keys, measured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ def form_context(draft: Draft, team: Team) -> dict[str, Any]:
     """What `knobs.html` shows: every section with its fields' texts, marks and errors."""
     shown = []
     presets = preset_names(team)
+    if (chosen := draft.values[PRESET]) not in presets:  # of a clone of an old run
+        presets.append(chosen)
     for section in sections():
         fields = [
             {

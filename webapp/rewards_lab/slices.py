@@ -14,6 +14,7 @@ from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from training.contracts.config import DesktopConfig, RewardConfig
 from training.contracts.config.reward_presets import WeightedTerm
+from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action, Purpose, TrajectoryStatus
 from training.rewards.compute import term_value, weigh
 from training.rewards.expressions import TermError
@@ -156,12 +157,13 @@ def _facts(rows: QuerySet[Trajectory]) -> dict[int, list[TurnFacts]]:
     turns = TurnRecord.objects.filter(trajectory__in=rows.values("pk"))
     turns = turns.exclude(Q(action__isnull=True) & Q(completion__isnull=True))
     columns = turns.order_by("trajectory_id", "index").values_list(
-        "trajectory_id", "action", "action_error", "screen_changed"
+        "trajectory_id", "action", "action_error", "screen_changed", "measured"
     )
     found: dict[int, list[TurnFacts]] = defaultdict(list)
-    for pk, action, error, changed in columns.iterator(chunk_size=5000):
+    for pk, action, error, changed, measured in columns.iterator(chunk_size=5000):
         parsed = Action.model_validate(action) if action else None
-        found[pk].append(facts_of_action(parsed, error or None, changed))
+        facts = MeasuredTurn.model_validate(measured) if measured is not None else None
+        found[pk].append(facts_of_action(parsed, error or None, changed, facts))
     return found
 
 

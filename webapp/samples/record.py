@@ -26,8 +26,8 @@ TRAJECTORY = (
 )
 TURN = (
     *("index", "source", "frame", "width", "height", "observation_text", "completion", "thought", "action"),
-    *("dialect", "parse_error", "action_error", "screen_changed", "terms", "observed_at", "completed_at"),
-    *("acted_at", "spent_ms"),
+    *("dialect", "parse_error", "action_error", "screen_changed", "measured", "terms", "observed_at"),
+    *("completed_at", "acted_at", "spent_ms"),
 )
 STAGE = ("name", "position", "status", "done", "total", "unit", "started_at", "ended_at")
 EVALUATION = (

@@ -243,6 +243,8 @@ class TurnRecord(models.Model):
     parse_error = ReportedTextField(blank=True)
     action_error = ReportedTextField(blank=True)
     screen_changed = models.BooleanField(null=True)
+    measured = ReportedJSONField(null=True)
+    """What its action changed (`training.contracts.observed_text`); null = not measured."""
     unsettled = ReportedCharField(max_length=10, blank=True)  # as in `Turn`
     is_context = models.BooleanField(default=False)  # never imitated: its `step_loss_mask` was 0
     terms = ReportedJSONField(default=list)

@@ -1,6 +1,7 @@
 """Database rows -> `training.contracts.types` values, the form in which trajectories travel."""
 
 from training.contracts.milestone import ReachedMilestone
+from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import (
     Action,
     Completion,
@@ -33,6 +34,7 @@ def turn_of(row: models.TurnRecord) -> Turn:
         dialect=row.dialect,
         action_error=row.action_error or None,
         screen_changed=row.screen_changed,
+        measured=MeasuredTurn.model_validate(row.measured) if row.measured is not None else None,
         unsettled=row.unsettled,
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
         is_context=row.is_context,

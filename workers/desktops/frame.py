@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 from PIL import Image
@@ -60,6 +61,11 @@ class Frame:
             taken_monotonic_s=taken_monotonic_s,
             picture=image,
         )
+
+    @cached_property
+    def small_grey(self) -> Image.Image:
+        """64 x 64 in grey: how far two screens lie apart is measured on these."""
+        return frame_images.small_grey(self.image())
 
     def image(self) -> Image.Image:
         """RGB."""

@@ -35,6 +35,11 @@ def digest(image: Image.Image) -> str:
     return hashlib.sha1(image.tobytes(), usedforsecurity=False).hexdigest()
 
 
+def small_grey(image: Image.Image) -> Image.Image:
+    """The picture in grey at 64 x 64, as Slime-OSWorld's `screen_diff` makes it."""
+    return image.convert("L").resize((64, 64), Image.Resampling.BILINEAR)
+
+
 def sha256(data: bytes) -> str:
     """Content address of a stored frame."""
     return hashlib.sha256(data).hexdigest()

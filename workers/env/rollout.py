@@ -23,6 +23,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.desktops.late_repaints import Unsettled
 from workers.env.actors import Actor, Decision
+from workers.env.measured_turn import measured_turn
 from workers.env.policy_client import ContextFull
 from workers.env.takeover.takeovers import Takeover, Takeovers
 from workers.env.turn_reports import begin_turn
@@ -180,16 +181,17 @@ class Rollout:
             action, completed_at = decision.action, datetime.now(UTC)
             unsettled = Unsettled.LATER if self._has_changed() else frame.unsettled
             if action is not None and action.kind is ActionKind.TERMINATE:
-                self._close(index, unsettled, observation, decision, None, None, completed_at, trace)
+                seen = (frame, self._environment.observe())
+                self._close(index, unsettled, observation, decision, None, seen, completed_at, trace)
                 return Ending(TrajectoryStatus.TERMINATED, action)
             error = self._act(action, (frame.width, frame.height))
             trace.lap(TurnPart.ACT)
             after = self._environment.observe()
-            is_late, changed = working_time() > deadline, after.raw_digest != frame.raw_digest
+            is_late = working_time() > deadline
             if num_decided < self._max_turns() and not is_late:
                 reports().show_screen(self._row.pk, index + 1, after)
             trace.lap(TurnPart.SCREENSHOT)
-            self._close(index, unsettled, observation, decision, error, changed, completed_at, trace)
+            self._close(index, unsettled, observation, decision, error, (frame, after), completed_at, trace)
             self._look_for_milestones()
             text = result_text(decision, error)
             frame = after
@@ -234,20 +236,24 @@ class Rollout:
         observation: Observation,
         decision: Decision,
         action_error: str | None,
-        changed: bool | None,
+        screens: tuple[Frame, Frame],
         completed_at: datetime,
         trace: TurnTrace,
     ) -> None:
+        """Record what became of a turn; `screens` are those before and after its action."""
+        action, (before, after) = decision.action, screens
+        is_end = action is not None and action.kind is ActionKind.TERMINATE
         turn = Turn(
             index=index,
             source=self._assignment.source,
             observation=observation,
             completion=decision.completion,
-            action=decision.action,
+            action=action,
             parse_error=decision.parse_error,
             dialect=decision.dialect,
             action_error=action_error,
-            screen_changed=changed,
+            screen_changed=None if is_end else after.raw_digest != before.raw_digest,
+            measured=measured_turn(action, before, after),
             unsettled=unsettled or "",
         )
         self._turns.append(turn)

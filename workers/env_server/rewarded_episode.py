@@ -14,6 +14,7 @@ from training.contracts.types import Action, Observation, Task, Turn
 from training.rewards.compute import Reward, compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
+from workers.env.measured_turn import measured_turn
 from workers.environments.contract import Environment
 from workers.environments.milestone_watch import MilestoneWatch
 
@@ -69,13 +70,15 @@ class RewardedEpisode:
             refused = str(error)
             seen = episode.environment.observe()
         before, self.frame = self.frame, seen
+        action = program[-1] if program else None
         turn = Turn(
             index=len(self.turns),
             observation=Observation(sha256=before.sha256, width=before.width, height=before.height),
-            action=program[-1] if program else None,
+            action=action,
             parse_error=parse_error or None,
             action_error=refused or None,
             screen_changed=before.raw_digest != seen.raw_digest,
+            measured=measured_turn(action, before, seen),
         )
         self.turns.append(turn)
         self._watch(episode).look(turn.index)

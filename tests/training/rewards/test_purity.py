@@ -14,8 +14,8 @@ PURE_MODULES = {
     "cel_expr_python", "cel_expr_python.ext",  # a language without clock, dice or files
 }  # fmt: skip
 OWN_MODULES = (
-    "training.contracts.types", "training.contracts.milestone", "training.contracts.config.reward_presets",
-    "training.rewards",
+    "training.contracts.types", "training.contracts.milestone", "training.contracts.observed_text",
+    "training.contracts.config.reward_presets", "training.rewards",
 )  # fmt: skip
 IMPURE_NAMES = {
     "__import__", "__builtins__", "breakpoint", "compile", "eval", "exec", "getattr", "globals", "hash", "id",

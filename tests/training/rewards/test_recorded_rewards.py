@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from training.contracts.config.reward_presets import REWARD_PRESETS, RewardConfig
+from training.contracts.config.reward_presets import (
+    REPLACED,
+    REWARD_PRESETS,
+    SHIPPED_PRESETS,
+    RewardConfig,
+)
+from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action, Observation, Turn
 from training.rewards import compute_reward
 
@@ -27,6 +33,7 @@ def turn(index: int, values: dict) -> Turn:
         parse_error=None if action else "no action",
         action_error="refused" if values["refused"] else None,
         screen_changed=values["changed"],
+        measured=MeasuredTurn.model_validate(values["measured"]) if "measured" in values else None,
     )
 
 
@@ -49,6 +56,26 @@ def test_a_recorded_trajectory_has_the_reward_that_it_had(number, preset):
 
 def test_every_preset_is_recorded():
     assert {preset for _, preset in CASES} == set(REWARD_PRESETS), "record the new preset: run this file"
+
+
+def values_of_terms(preset: str) -> dict[str, set[float]]:
+    """Term of a preset -> its values in the recorded trajectories."""
+    found: dict[str, set[float]] = {}
+    for row in RECORDED:
+        for name, (value, *_) in row["rewards"][preset]["terms"].items():
+            found.setdefault(name, set()).add(value)
+    return found
+
+
+@pytest.mark.parametrize("preset", SHIPPED_PRESETS)
+def test_no_term_of_a_preset_is_a_constant(preset):
+    found = values_of_terms(preset)
+    assert {name for name, values in found.items() if len(values) < 2} == set()
+
+
+@pytest.mark.parametrize("preset", REPLACED)
+def test_a_preset_that_new_runs_are_not_offered_has_a_constant_term(preset):
+    assert any(values == {0.0} for values in values_of_terms(preset).values())
 
 
 def record_new_presets() -> None:

@@ -87,7 +87,7 @@ def test_a_success_is_worth_more_than_any_failure(preset, failed):
     assert success > compute_reward(EPISODES[failed], 0.0, preset).reward
 
 
-@pytest.mark.parametrize("preset", ["first-desk.v2", "slime-osworld.v2", "windows-keyboard.v2"])
+@pytest.mark.parametrize("preset", ["first-desk.v2", "slime-osworld-ended.v1", "windows-keyboard.v2"])
 def test_a_score_that_a_limit_cut_off_is_worth_no_more_than_none(preset):
     """The group of `first-desk.v1` that taught to babble: right click, then no action until the limit."""
     babbles = [turn(CLICK), *[turn(None, changed=False)] * 7]
@@ -103,7 +103,7 @@ def test_a_score_that_a_limit_cut_off_is_worth_no_more_than_none(preset):
 @pytest.mark.parametrize("name", EPISODES)
 def test_a_score_that_the_agent_ended_counts_as_before(name):
     turns = [*EPISODES[name], turn(FAIL)]
-    for now, before in (("first-desk.v2", "first-desk.v1"), ("slime-osworld.v2", "slime-osworld.v1")):
+    for now, before in (("first-desk.v2", "first-desk.v1"), ("slime-osworld-ended.v1", "slime-osworld.v1")):
         assert compute_reward(turns, 1.0, now).reward == compute_reward(turns, 1.0, before).reward
 
 

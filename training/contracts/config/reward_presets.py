@@ -166,6 +166,26 @@ SLIME_OSWORLD_V1 = RewardPreset(
     high=1.0,
 )
 
+# As Slime-OSWorld's own code counts, without what its parser guesses and what that costs.
+SLIME_OSWORLD_V2 = RewardPreset(
+    terms=(
+        _row("task_score.v1", 1.0),
+        _row("action_parse_valid.v1", 0.10, is_partial=True),
+        _row("action_executed.v1", 0.15, is_partial=True),
+        _row("a11y_grounding.v2", 0.10, is_partial=True),
+        _row("tool_calling.v2", 0.15, is_partial=True),
+        _row("efficiency.v1", 0.05, is_partial=True),
+        _row("screen_change.v2", 0.05, is_partial=True),
+        _row("a11y_change.v2", 0.05, is_partial=True),
+        _row("terminal_change.v2", 0.05, is_partial=True),
+        _row("repetition_penalty.v2", -1.0),
+        _row("invalid_penalty.v1", -1.0),
+        _row("wait_penalty.v1", -1.0),
+    ),
+    low=0.0,
+    high=1.0,
+)
+
 # Three times (score + bonus + half good + half great); the seed's noise on top is left out: it turned ties
 # into random gradients.
 WINDOWS_KEYBOARD_V1 = RewardPreset(
@@ -191,7 +211,12 @@ REWARD_PRESETS: dict[str, RewardPreset] = {
     "first-desk.v1": FIRST_DESK_V1,
     "first-desk.v2": _ended(FIRST_DESK_V1),
     "slime-osworld.v1": SLIME_OSWORLD_V1,
-    "slime-osworld.v2": _ended(SLIME_OSWORLD_V1),
+    "slime-osworld-ended.v1": _ended(SLIME_OSWORLD_V1),
+    "slime-osworld.v2": SLIME_OSWORLD_V2,
     "windows-keyboard.v1": WINDOWS_KEYBOARD_V1,
     "windows-keyboard.v2": _ended(WINDOWS_KEYBOARD_V1),
 }
+
+REPLACED = ("slime-osworld.v1", "slime-osworld-ended.v1")
+"""Presets that stored runs name and new ones are not offered: terms of them are 0 in every turn."""
+SHIPPED_PRESETS = tuple(name for name in REWARD_PRESETS if name not in REPLACED)

@@ -38,7 +38,7 @@ def tool_calling(trajectory: ScoredTrajectory) -> TermValue:
     modalities = {word for word in MODALITIES if any(word in kind for kind in kinds)}
     value = (
         0.4 * min(1.0, len(kinds) / 3)
-        + 0.4 * _complexity(trajectory.num_turns)
+        + 0.4 * few_turns(trajectory.num_turns)
         + 0.2 * min(1.0, len(modalities) / 2)
     )
     return TermValue(value)
@@ -66,7 +66,8 @@ def _is_great(turn: TurnFacts) -> bool:
     return turn.is_executed and (turn.kind is ActionKind.TERMINATE or turn.is_changed)
 
 
-def _complexity(num_turns: int) -> float:
+def few_turns(num_turns: int) -> float:
+    """1 for 2 to 5 turns, less for fewer or more."""
     if num_turns < LOW_TURNS:
         return num_turns / LOW_TURNS
     if num_turns > HIGH_TURNS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from training.contracts.config import RewardConfig
-from training.contracts.config.reward_presets import REWARD_PRESETS
+from training.contracts.config.reward_presets import REWARD_PRESETS, SHIPPED_PRESETS
 from training.contracts.config.section import Problem
 from training.rewards.expressions import preset_problems
 from webapp.accounts.models import Team
@@ -14,8 +14,8 @@ from webapp.experiments.models import SavedRewardPreset
 
 
 def preset_names(team: Team) -> list[str]:
-    """Every preset that the team can launch with: shipped ones, then its own, the newest version first."""
-    return [*REWARD_PRESETS, *(str(saved) for saved in SavedRewardPreset.objects.filter(team=team))]
+    """Every preset that the team is offered: shipped ones, then its own, the newest version first."""
+    return [*SHIPPED_PRESETS, *(str(saved) for saved in SavedRewardPreset.objects.filter(team=team))]
 
 
 def saved_preset(team: Team, preset: str) -> SavedRewardPreset | None:

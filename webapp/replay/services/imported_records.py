@@ -135,6 +135,7 @@ def turn_row(trajectory: Trajectory, turn: Turn, thought: str = "") -> TurnRecor
         parse_error=turn.parse_error or "",
         action_error=turn.action_error or "",
         screen_changed=turn.screen_changed,
+        measured=turn.measured and turn.measured.model_dump(mode="json"),
         terms=[term.model_dump(mode="json") for term in turn.terms],
         is_context=turn.is_context,
         observed_at=now,

@@ -79,6 +79,7 @@ def close_turn(
             parse_error=turn.parse_error or "",
             action_error=turn.action_error or "",
             screen_changed=turn.screen_changed,
+            measured=turn.measured and turn.measured.model_dump(mode="json"),
             unsettled=turn.unsettled,
             completed_at=completed_at,
             acted_at=timezone.now(),

@@ -16,6 +16,7 @@ from webapp.worker_door.assignments import ClaimedTrajectory
 from webapp.worker_door.human_control import ControlNow, HumanAction, human_actions, refresh_control
 from webapp.worker_door.trajectories import close_turn
 from workers.desktops.frame import Frame
+from workers.env.measured_turn import measured_turn
 from workers.env.turn_reports import begin_turn
 from workers.environments.registry import Environment
 from workers.reports.current import reports
@@ -100,13 +101,15 @@ class TurnRecorder:
         assert self._open is not None
         before, observation = self._open
         is_last = action is not None and action.kind is ActionKind.TERMINATE
+        after = before if is_last else self._frames[-1]
         turn = Turn(
             index=len(self._turns),
             source=Source.HUMAN,
             observation=observation,
             action=action,
             action_error=None if action else "the connection ended before the action did",
-            screen_changed=None if is_last else self._frames[-1].raw_digest != before.raw_digest,
+            screen_changed=None if is_last else after.raw_digest != before.raw_digest,
+            measured=measured_turn(action, before, after),
         )
         self._turns.append(turn)
         self._open = None

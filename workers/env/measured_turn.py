@@ -1,0 +1,36 @@
+"""What an action changed, measured between the observations before and after it (`MeasuredTurn`)."""
+
+from __future__ import annotations
+
+from PIL import ImageChops, ImageStat
+
+from training.actions.grounding import is_grounded
+from training.contracts.observed_text import MeasuredTurn
+from training.contracts.types import Action
+from workers.desktops.frame import Frame
+
+Both = tuple[str | None, str | None]
+"""A text before and after the action; None = not read, or it could not be."""
+NEITHER: Both = (None, None)
+
+
+def measured_turn(
+    action: Action | None, before: Frame, after: Frame, *, trees: Both = NEITHER, terminals: Both = NEITHER
+) -> MeasuredTurn:
+    """The facts that rewards need of a turn, raw trees and terminals being those that were read."""
+    tree, tree_after = trees
+    return MeasuredTurn(
+        screen_difference=screen_difference(before, after),
+        is_grounded=None if tree is None else is_grounded(action, tree),
+        tree_before=None if tree is None else len(tree),
+        tree_after=None if tree_after is None else len(tree_after),
+        terminal_changed=None if None in terminals else terminals[0] != terminals[1],
+    )
+
+
+def screen_difference(before: Frame, after: Frame) -> float:
+    """Mean difference of two screens in grey at 64 x 64, 0 to 1."""
+    if before.raw_digest == after.raw_digest:
+        return 0.0
+    difference = ImageChops.difference(before.small_grey, after.small_grey)
+    return float(ImageStat.Stat(difference).mean[0]) / 255.0
