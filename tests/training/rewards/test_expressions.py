@@ -194,13 +194,23 @@ def test_a_definition_reads_the_same_as_text_and_as_values():
     assert as_values.terms == REWARD_PRESETS["slime-osworld.v1"]
 
 
+NEEDED = {
+    ActionKind.PASTE: {"text": "a"},
+    ActionKind.KEY_DOWN: {"keys": ("ctrl",)},
+    ActionKind.KEY_UP: {"keys": ("ctrl",)},
+}
+
+
 @given(
     st.lists(st.sampled_from([None, *ActionKind]), max_size=12),
     st.floats(0, 1),
     st.sampled_from(sorted(REWARD_PRESETS)),
 )
 def test_a_shipped_preset_under_another_name_gives_the_same_reward(kinds, score, preset):
-    turns = [turn(kind or "", x=index % 3, y=1) if kind else turn("") for index, kind in enumerate(kinds)]
+    turns = [
+        turn(kind, x=index % 3, y=1, **NEEDED.get(kind, {})) if kind else turn("")
+        for index, kind in enumerate(kinds)
+    ]
     again = RewardConfig(preset="mine.v1", definition=REWARD_PRESETS[preset])
     assert compute_reward(turns, score, again, max_turns=9) == compute_reward(
         turns, score, RewardConfig(preset=preset), max_turns=9
