@@ -19,6 +19,7 @@ from training.contracts.config import (
     OsworldConfig,
     parse_config,
 )
+from training.contracts.config.providers.gateway import VENDORS
 from training.contracts.config.section import Problem
 from training.outgoing.remote_addresses import RefusedAddress, check_url
 from training.outgoing.secret_grants import GrantError, check_grant
@@ -62,7 +63,7 @@ def limit_problems(config: ExperimentConfig, team: Team) -> Iterator[Problem]:
     section = config.desktops.provider_section
     if isinstance(section, OsworldConfig):
         yield from _osworld(section)
-    if isinstance(section, GatewayConfig) and section.vendor not in ("http", *settings.GATEWAY_VENDORS):
+    if isinstance(section, GatewayConfig) and section.vendor not in (*VENDORS, *settings.GATEWAY_VENDORS):
         yield "desktops.gateway.vendor", _ask("DESKHAND_GATEWAY_VENDORS", section.vendor)
     yield from _remote_places(config, team)
     yield from _folder("checkpoints.directory", config.checkpoints.directory, settings.CHECKPOINT_DIRS)

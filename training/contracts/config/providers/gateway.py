@@ -12,14 +12,18 @@ from training.contracts.config.providers.checked_url import checked_url
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
 from training.contracts.config.section import Problem, knob
 
+VENDORS = ("http", "osworld-guest")
+"""Those that need no adapter of anyone's."""
+
 
 class GatewayConfig(ProviderSection):
     """A cluster that rents sandboxes over HTTPS; above its quota trajectories are parked, not failed."""
 
     vendor: str = knob(
         "http",
-        "http = the documented HTTP protocol, or PACKAGE.MODULE:FACTORY of a vendor's SDK adapter.",
-        pattern=r"^(http|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$",
+        "http = the documented HTTP protocol, osworld-guest = OSWorld's in-guest server behind such a "
+        "gateway, or PACKAGE.MODULE:FACTORY of a vendor's SDK adapter.",
+        pattern=rf"^({'|'.join(VENDORS)}|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$",
     )
     endpoint: str = knob("", "Base URL of the cluster, https://...")
     token_secret: str = knob("", "Name of the secret with the token.")
@@ -49,9 +53,9 @@ class GatewayConfig(ProviderSection):
         return checked_url(endpoint, ("https",)) if endpoint else endpoint
 
     def problems(self, num_desktops: int) -> Iterator[Problem]:
-        if self.vendor == "http" and not self.endpoint:
+        if self.vendor in VENDORS and not self.endpoint:
             yield "desktops.gateway.endpoint", "the gateway provider needs the cluster's URL"
-        if self.vendor == "http" and not self.token_secret:
+        if self.vendor in VENDORS and not self.token_secret:
             yield "desktops.gateway.token_secret", "name the secret that holds the cluster's token"
 
     def addresses(self) -> dict[str, tuple[str, ...]]:
