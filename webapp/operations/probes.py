@@ -28,8 +28,9 @@ class ProbeMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        probe = PROBES.get(request.path, self.get_response)
-        return probe(request)
+        is_of_joined_hosts = hasattr(request, "urlconf")  # that port tells strangers nothing
+        probe = None if is_of_joined_hosts else PROBES.get(request.path)
+        return (probe or self.get_response)(request)
 
 
 @login_not_required

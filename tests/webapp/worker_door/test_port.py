@@ -25,9 +25,13 @@ HEADERS = {"Authorization": "Bearer far:s", "X-Deskhand-Version": version()}
 ASK = "/hosts/ask/unended_trajectories/"
 
 
-@pytest.mark.parametrize("path", ["/", "/login/", "/admin/", "/api/v1/me", "/metrics", "/experiments/"])
+PAGES = ("/", "/login/", "/admin/", "/api/v1/me", "/experiments/")
+PROBES = ("/metrics", "/readyz", "/healthz", "/static/app.css")
+
+
+@pytest.mark.parametrize("path", [*PAGES, *PROBES])
 @pytest.mark.django_db(transaction=True)
-def test_the_port_of_hosts_serves_no_page_no_api_and_no_sign_in(path):
+def test_the_port_of_hosts_serves_no_page_no_api_no_sign_in_and_no_probe(path):
     request = RequestFactory().get(path)
     request.urlconf = ROUTES
     response = OneThreadHandler().get_response(request)

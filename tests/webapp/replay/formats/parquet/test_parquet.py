@@ -29,6 +29,7 @@ from testing.replay_lines import (
 )
 from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.exports import ChosenEntries, chosen_entries
+from webapp.replay.formats.parquet import rows as table_rows
 from webapp.replay.formats.parquet.export import SCHEMA, table_pieces
 from webapp.replay.formats.slime_export import export_record
 from webapp.replay.models import ReplayEntry
@@ -101,6 +102,22 @@ def test_a_table_is_read_on_from_the_row_that_was_stored_last():
     kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.status, job.num_new, job.num_bad) == ("checked", 70, 0)
+
+
+@pytest.mark.parametrize(("limit", "status"), [(table_rows.MAX_GROUP_BYTES, "checked"), (1 << 20, "failed")])
+def test_a_row_group_that_unpacks_to_too_much_is_refused_before_it_is_read(monkeypatch, limit, status):
+    monkeypatch.setattr(table_rows, "MAX_GROUP_BYTES", limit)
+    task, team = make_task(), make_team()
+    line = {**VARIANTS["text only, no images"], "task_id": task.task_id, "reward": 1.0}
+    small, large = BytesIO(), {"source_dataset": "x" * (4 << 20)}
+    pq.write_table(pa.Table.from_pylist([{**line, **large}]), small, compression="zstd")
+    assert len(small.getvalue()) < 64 << 10
+    upload = SimpleUploadedFile("x.parquet", small.getvalue())
+    job = request_import(team=team, user=make_user(team=team), task_set=task.task_set, upload=upload)
+    kinds["import"].run(job.pk)
+    job.refresh_from_db()
+    assert job.status == status
+    assert ("Its row group 0 unpacks to more than 1 MiB" in job.message) is (status == "failed")
 
 
 @pytest.mark.parametrize("body", [b"PAR1", b"PAR1" + 64 * b"x" + b"PAR1"])
