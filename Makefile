@@ -5,7 +5,7 @@ PY := .venv/bin/python
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 .PHONY: setup
 setup: ## Install everything into .venv and node_modules, and exit
@@ -48,6 +48,10 @@ osworld-env: setup ## Install OSWorld's own environment .venv-osworld (LEVEL=lit
 .PHONY: sglang-env
 sglang-env: setup ## Install SGLang's own environment .venv-sglang (NVIDIA GPUs; ARGS="--without-gpu")
 	@$(PY) scripts/setup_sglang.py $(ARGS)
+
+.PHONY: model-smollm2
+model-smollm2: setup ## Put SmolLM2-135M-Instruct into the data folder, to train real weights on two cores
+	@$(PY) scripts/fetch_smollm2.py $(ARGS)
 
 .PHONY: test
 test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go to pytest)
