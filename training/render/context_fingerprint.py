@@ -23,7 +23,7 @@ def fingerprint_of(tokenizer: Any, image_processor: Any, prompt: PromptConfig, s
             "style": prompt.style,
             "dialect": prompt.dialect,
             "coordinates": prompt.coordinate_space.value,
-            "image": _image(image_processor) if prompt.shows_screen else "none",
+            "image": _image(image_processor) if prompt.shows_screen and image_processor else "none",
             "history": _history(prompt),
             **({"texts": _texts(prompt)} if prompt.reads_text else {}),
         }

@@ -8,6 +8,7 @@ the experiment says in the model's own format, and never of what tasks, screens 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +22,8 @@ def marker_id(tokenizer: Any, token: str) -> int:
     # An unknown token is answered by the id of the unknown token, where there is one.
     if not isinstance(found, int) or tokenizer.convert_ids_to_tokens(found) != token:
         raise ValueError(
-            f"the tokenizer has no token {token}, which Qwen3-VL's prompts are made of: set model.path to a "
-            "Qwen3-VL checkpoint"
+            f"the tokenizer has no token {token}, which this model's prompts are made of: set model.path to "
+            "a folder with the tokenizer that was published with the model"
         )
     return found
 
@@ -49,6 +50,27 @@ class PlainWords:
             self._encoded[text, is_own] = self._with_markers(text) if is_own else self._without_markers(text)
         return list(self._encoded[text, is_own])
 
+    def frame(self, text: str) -> list[int | str]:
+        """A piece of a chat template: ids of its tokens, and the words between them.
+
+        Raises ValueError for a marker that the tokenizer has no token for.
+        """
+        parts = self._any_marker.split(text)
+        return [
+            marker_id(self.tokenizer, part) if place % 2 else part for place, part in enumerate(parts) if part
+        ]
+
+    def encode_parts(self, parts: Sequence[int | str], *, is_own: bool = False) -> list[int]:
+        """Token ids of ids and words; words side by side are cut as the one text that they are."""
+        encode, ids, words = self.encode_own if is_own else self.encode, list[int](), ""
+        for part in parts:
+            if isinstance(part, str):
+                words += part
+                continue
+            ids += [*encode(words), part]
+            words = ""
+        return ids + encode(words)
+
     def encode_completion(self, text: str) -> list[int]:
         """Token ids of a completion: a marker alone on its line is the model's own, others are words."""
         if self._frame is None:
@@ -61,6 +83,12 @@ class PlainWords:
     @cached_property
     def _markers(self) -> tuple[str, ...]:
         return tuple(token.content for token in self.tokenizer.added_tokens_decoder.values())
+
+    @cached_property
+    def _any_marker(self) -> re.Pattern[str]:
+        """Finds what is a marker in a template, or looks like one that the tokenizer lacks."""
+        longest_first = sorted(self._markers, key=len, reverse=True)
+        return re.compile("(" + "|".join([*map(re.escape, longest_first), r"<\|[^<>|]+\|>"]) + ")")
 
     @cached_property
     def _frame(self) -> re.Pattern[str] | None:

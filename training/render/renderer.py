@@ -1,14 +1,15 @@
 """Trajectories to tokens: the one pure module that the policy server and the trainer share.
 
 Token-in-token-out: a sampled completion enters the trainer's sequence as the very token ids that the
-engine sampled, in the very context in which it sampled them. Nothing sampled is ever decoded and encoded
-again. The layout is Qwen's chat format:
+engine sampled, in the very context in which it sampled them. Nothing that is trained on is ever decoded and
+encoded again. The layout is that of the model's own chat template, as Qwen's:
 
     <|im_start|>user\\n <image> text <|im_end|>\\n <|im_start|>assistant\\n  COMPLETION<|im_end|> \\n ...
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,56 +17,83 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
 from transformers import AutoTokenizer
-from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil, smart_resize
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from training.actions.write.completion_text import completion_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for
+from training.planning.model_families import family_of_folder
+from training.render.chat_layout import THOUGHT_END, layout_of
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
+from training.render.pictures import Pictures
 from training.render.plain_words import PlainWords, marker_id
 from training.render.prompts import action_words, first_text, later_text, system_text, words_now
-from training.render.rendered_sequence import Grid, RenderedSequence
-from training.untrusted.pictures import open_picture
+from training.render.rendered_sequence import RenderedSequence
+
+NO_TOKEN = -1
+"""In place of the image pad's id where the model sees no pictures: no token has it."""
 
 
-class Renderer:
+class Renderer(Pictures):
     """Turns observations and completions into token ids and screenshots into patch values."""
 
     def __init__(
-        self, tokenizer: Any, image_processor: Qwen2VLImageProcessorPil, prompt: PromptConfig
+        self,
+        tokenizer: Any,
+        image_processor: Qwen2VLImageProcessorPil | None,
+        prompt: PromptConfig,
+        stop_ids: Sequence[int] = (),
     ) -> None:
+        super().__init__(image_processor)
         self.tokenizer = tokenizer
-        self.image_processor = image_processor
         self.prompt = prompt
         self.words = PlainWords(tokenizer)
-        self.stop_id = marker_id(tokenizer, "<|im_end|>")
-        self.pad_id = marker_id(tokenizer, "<|endoftext|>")
-        self.image_pad_id = marker_id(tokenizer, "<|image_pad|>")
-        self.banned_ids = [self.image_pad_id, marker_id(tokenizer, "<|video_pad|>")]
+        self.layout = layout_of(tokenizer)
+        self.stop_id = self._message_end()
+        self.stop_ids = (self.stop_id, *(stop for stop in stop_ids if stop != self.stop_id))
+        """Tokens that end a completion; the first one also closes messages."""
+        self.pad_id: int = self.stop_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.image_pad_id, self._vision = NO_TOKEN, [NO_TOKEN, NO_TOKEN]
+        self.banned_ids: list[int] = []
         """Never sampled: a pad in a completion would claim to be a part of an image."""
-        self.merge: int = image_processor.merge_size
-        self._im_start = marker_id(tokenizer, "<|im_start|>")
-        self._level_table: np.ndarray | None = None
-        self._vision = [marker_id(tokenizer, f"<|vision_{end}|>") for end in ("start", "end")]
+        if self.sees:
+            self.image_pad_id = marker_id(tokenizer, "<|image_pad|>")
+            self.banned_ids = [self.image_pad_id, marker_id(tokenizer, "<|video_pad|>")]
+            self._vision = [marker_id(tokenizer, f"<|vision_{end}|>") for end in ("start", "end")]
 
     @classmethod
     def from_folder(cls, folder: str | Path, model: ModelConfig, prompt: PromptConfig) -> Renderer:
-        """Load tokenizer and image settings of a checkpoint folder (no torchvision needed)."""
-        size = {"shortest_edge": model.min_pixels, "longest_edge": model.max_pixels}
-        processor = Qwen2VLImageProcessorPil.from_pretrained(folder, size=size)
-        return cls(AutoTokenizer.from_pretrained(folder), processor, prompt)
+        """Load tokenizer, stop tokens and image settings of a checkpoint folder (no torchvision needed)."""
+        processor = None
+        if family_of_folder(folder).has_vision:
+            size = {"shortest_edge": model.min_pixels, "longest_edge": model.max_pixels}
+            processor = Qwen2VLImageProcessorPil.from_pretrained(folder, size=size)
+        return cls(AutoTokenizer.from_pretrained(folder), processor, prompt, published_stop_ids(folder))
+
+    def _message_end(self) -> int:
+        """The token that closes every message. Raises ValueError for a template without one."""
+        layout, ends = self.layout, set()
+        for piece in (layout.after_system, layout.answer, layout.past_answer, layout.after_answer):
+            ends.add(self.words.frame(piece)[0])
+        for piece in (layout.opening, layout.system):
+            self.words.frame(piece)
+        end = ends.pop()
+        if ends or isinstance(end, str):
+            raise ValueError(
+                "the chat template of the model's tokenizer does not end every message with one token: "
+                "choose a model whose template does"
+            )
+        return end
 
     @cached_property
     def fingerprint(self) -> str:
         """What makes its token ids; see `training.contracts.context_fingerprint`."""
         turns = [SeenTurn(text=text, completion=(self.stop_id,)) for text in ("instruction", "result", "")]
         sample = self.tokenizer.decode(self.context(turns).token_ids)
-        return fingerprint_of(self.tokenizer, self.image_processor, self.prompt, sample)
+        return fingerprint_of(self.tokenizer, self._image_processor, self.prompt, sample)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of words from outside; markers such as <|im_end|> or <tool_call> stay plain words."""
@@ -73,7 +101,7 @@ class Renderer:
 
     def decode(self, token_ids: list[int]) -> str:
         """The text of a completion without its stop token."""
-        kept = token_ids[:-1] if token_ids and token_ids[-1] == self.stop_id else token_ids
+        kept = token_ids[:-1] if token_ids and token_ids[-1] in self.stop_ids else token_ids
         return self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)
 
     def render_turn(
@@ -86,48 +114,55 @@ class Renderer:
         previous_stopped: bool = True,
         is_left_out: bool = False,
         previous_actions: Sequence[str] = (),
+        is_past: bool = False,
     ) -> list[int]:
         """Exactly the tokens appended before completion `turn_index`; 0 is the first that is shown.
 
         `image_size` is (width, height) in pixels, None when the turn has no screenshot. `instruction`
         is the text of turn 0. `previous_stopped` is False when the last completion hit its length
         limit, so that its message must be closed here. `is_left_out` puts a note where the screenshot was.
+        `is_past`: its completion is no more the one to be sampled.
         """
-        ids: list[int] = []
         if turn_index == 0:
-            system = system_text(self.prompt)
-            ids += (
-                self._message("system", self.words.encode_own(system)) + self.encode("\n") if system else []
-            )
+            ids, parts = self._first_frame()
             words = first_text(self.prompt, text, previous_actions)
         else:
-            ids += ([] if previous_stopped else [self.stop_id]) + self.encode("\n")
+            ids, parts = [], self._next_frame(previous_stopped=previous_stopped)
             words = later_text(self.prompt, text, instruction)
-        content = self.image_tokens(image_size) if image_size else []
-        content += self.encode(LEFT_OUT) if is_left_out else []
-        content += self.encode(words)
-        return ids + self._message("user", content) + self.encode("\n") + self.answer_header()
+        words = (LEFT_OUT if is_left_out else "") + words
+        if image_size:
+            parts += self.image_tokens(image_size)
+        if self.layout.strips:
+            words = words.rstrip() if image_size else words.strip()
+        return ids + self.words.encode_parts([*parts, words, *self._answer_frame(is_past=is_past)])
 
-    def answer_header(self) -> list[int]:
-        """The tokens that open the assistant's message."""
-        return [self._im_start, *self.encode("assistant\n")]
+    def _first_frame(self) -> tuple[list[int], list[int | str]]:
+        """The system message and what opens the user's first one."""
+        system = system_text(self.prompt)
+        if not system:
+            return [], self.words.frame(self.layout.opening)
+        system = system.strip() if self.layout.strips else system
+        parts = [*self.words.frame(self.layout.system), system]
+        return self.words.encode_parts(parts, is_own=True), self.words.frame(self.layout.after_system)
+
+    def _next_frame(self, *, previous_stopped: bool) -> list[int | str]:
+        """What closes the assistant's message and opens the user's next one."""
+        return self.words.frame(self.layout.after_answer)[1 if previous_stopped else 0 :]
+
+    def _answer_frame(self, *, is_past: bool) -> list[int | str]:
+        """What closes the user's message and opens the assistant's."""
+        is_bare = is_past and not self.layout.keeps_thoughts
+        return self.words.frame(self.layout.past_answer if is_bare else self.layout.answer)
 
     def question(self, text: str) -> list[int]:
         """A bare further question about the same screenshot (SFT's locator questions)."""
-        return (
-            self.encode("\n")
-            + self._message("user", self.encode(text))
-            + self.encode("\n")
-            + self.answer_header()
-        )
+        frame = self._next_frame(previous_stopped=True)
+        return self.words.encode_parts([*frame, text, *self._answer_frame(is_past=False)])
 
     def image_tokens(self, image_size: tuple[int, int]) -> list[int]:
         """Vision markers around one image pad per merged patch."""
         t, h, w = self.image_grid(image_size)
         return [self._vision[0], *[self.image_pad_id] * (t * h * w // self.merge**2), self._vision[1]]
-
-    def _message(self, role: str, content: list[int]) -> list[int]:
-        return [self._im_start, *self.encode(f"{role}\n"), *content, self.stop_id]
 
     def completion_ids(self, text: str) -> list[int]:
         """Token ids of a completion that a person or an oracle wrote, stop token included.
@@ -135,6 +170,24 @@ class Renderer:
         A marker alone on its line is the model's own token, as a policy writes it around a call or a thought.
         """
         return [*self.words.encode_completion(text), self.stop_id]
+
+    def past_completion(self, completion: Sequence[int]) -> list[int]:
+        """An earlier completion as later contexts hold it: as sampled, or without its thought.
+
+        A template that drops thoughts writes the rest anew, so that is encoded again here; nothing of it
+        is trained on in such a context. A thought that was never closed leaves as a whole.
+        """
+        if self.layout.keeps_thoughts:
+            return list(completion)
+        text = self.decode(list(completion))
+        _, closing, rest = text.rpartition(THOUGHT_END)
+        if not closing:
+            if not self.layout.opens_thought:
+                return list(completion)
+            rest = ""
+        rest = rest.strip() if self.layout.strips else rest.lstrip("\n")
+        has_stopped = bool(completion) and completion[-1] in self.stop_ids
+        return [*self.words.encode_completion(rest), *([self.stop_id] if has_stopped else [])]
 
     def context(self, turns: Sequence[SeenTurn]) -> Context:
         """Everything in front of the completion of the last of `turns`: the policy server's prompt and the
@@ -150,6 +203,7 @@ class Renderer:
             if size:
                 context.images.append(index)
                 context.grids.append(self.image_grid(size))
+            is_past = index < current
             task = instruction if first and index == first else ""
             context.token_ids += self.render_turn(
                 index - first,
@@ -159,9 +213,11 @@ class Renderer:
                 previous_stopped=previous_stopped,
                 is_left_out=turn.image_size is not None and not is_kept,
                 previous_actions=earlier_words,
+                is_past=is_past,
             )
-            context.token_ids += turn.completion
-            previous_stopped = bool(turn.completion) and turn.completion[-1] == self.stop_id
+            completion = self.past_completion(turn.completion) if is_past else turn.completion
+            context.token_ids += completion
+            previous_stopped = bool(completion) and completion[-1] == self.stop_id
         return context
 
     def render_trajectory(self, trajectory: Trajectory) -> RenderedSequence:
@@ -231,65 +287,12 @@ class Renderer:
         """What a policy of this prompt would write to do `action` on a screen of `screen` pixels."""
         return completion_text(action, screen, self.prompt, self.resized_size(screen))
 
-    def resized_size(self, image_size: tuple[int, int]) -> tuple[int, int]:
-        """(width, height) in pixels of a screenshot after the processor's resize."""
-        _, h, w = self.image_grid(image_size)
-        patch = self.image_processor.patch_size
-        return w * patch, h * patch
 
-    def image_grid(self, image_size: tuple[int, int]) -> Grid:
-        """Patch grid (time, height, width) of a screenshot of (width, height) pixels."""
-        width, height = image_size
-        processor = self.image_processor
-        resized_height, resized_width = smart_resize(
-            height,
-            width,
-            factor=processor.patch_size * processor.merge_size,
-            min_pixels=processor.size["shortest_edge"],
-            max_pixels=processor.size["longest_edge"],
-        )
-        return 1, resized_height // processor.patch_size, resized_width // processor.patch_size
-
-    def pixels(self, png: bytes) -> np.ndarray:
-        """Patch values of a PNG. [t * h * w, channels * temporal * patch * patch], float32"""
-        return self.patches(self.resized(png))
-
-    def resized(self, png: bytes) -> np.ndarray:
-        """The PNG as the vision tower's grid wants it. [height, width, 3], uint8"""
-        with open_picture(png) as image:
-            size = self.resized_size(image.size)
-            return np.asarray(image.convert("RGB").resize(size, self.image_processor.resample))
-
-    def patches(self, image: np.ndarray) -> np.ndarray:
-        """Patch values of a resized image, bit for bit those of the image processor, several times faster."""
-        processor = self.image_processor
-        values = np.stack([levels[image[..., channel]] for channel, levels in enumerate(self.levels())])
-        return processor.patchify(
-            values, processor.patch_size, processor.merge_size, processor.temporal_patch_size
-        )[0]
-
-    def byte_rows(self, image: np.ndarray) -> np.ndarray:
-        """`patches` of one frame before levels are looked up. [t * h * w, channels * patch * patch], uint8"""
-        patch, merge = self.image_processor.patch_size, self.image_processor.merge_size
-        height, width, channels = image.shape
-        down, across = height // (patch * merge), width // (patch * merge)
-        blocks = image.reshape(down, merge, patch, across, merge, patch, channels)
-        return blocks.transpose(0, 3, 1, 4, 6, 2, 5).reshape(-1, channels * patch * patch)
-
-    @property
-    def frames_per_row(self) -> int:
-        """Frames that one row of patch values spans; a screenshot shows the same in all of them."""
-        return self.image_processor.temporal_patch_size
-
-    def levels(self) -> np.ndarray:
-        """What the processor makes of each of the 256 levels of each channel. [3, 256], float32"""
-        if self._level_table is None:
-            ramp = np.arange(256, dtype=np.uint8).reshape(16, 16)
-            side = self.image_processor.patch_size * self.image_processor.merge_size
-            tiled = np.pad(ramp, (0, side - 16))
-            image = Image.fromarray(np.repeat(tiled[..., None], 3, axis=-1))
-            rows = self.image_processor(images=[image], do_resize=False, return_tensors="np")["pixel_values"]
-            temporal, patch = self.image_processor.temporal_patch_size, self.image_processor.patch_size
-            first = rows[0].reshape(3, temporal, patch, patch)[:, 0, :16, :16]
-            self._level_table = np.ascontiguousarray(first.reshape(3, 256))
-        return self._level_table
+def published_stop_ids(folder: str | Path) -> list[int]:
+    """Tokens that end a completion by the folder's generation_config.json, where it has one."""
+    try:
+        settings = json.loads((Path(folder) / "generation_config.json").read_text())
+    except FileNotFoundError:
+        return []
+    found = settings.get("eos_token_id")
+    return [found] if isinstance(found, int) else list(found or [])
