@@ -179,7 +179,7 @@ def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:
 def _play_directly(plan: Plan, talk: Talk, way: Way) -> list[Told]:
     renderer = _renderers[plan.model]
     sampling = SamplingSettings(temperature=plan.temperature, max_tokens=plan.max_tokens)
-    parameters = sampling_parameters(sampling, stop_id=renderer.stop_id, banned_ids=renderer.banned_ids)
+    parameters = sampling_parameters(sampling, stop_ids=renderer.stop_ids, banned_ids=renderer.banned_ids)
     context: list[int] = []
     images: list[Any] = []
     found = []

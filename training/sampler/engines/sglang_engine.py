@@ -250,7 +250,7 @@ class SglangEngine:
         """One request for what is still missing."""
         missing = replace(sampling, max_tokens=sampling.max_tokens - len(partial.token_ids))
         parameters = sampling_parameters(
-            missing, stop_id=self.renderer.stop_id, banned_ids=self.renderer.banned_ids
+            missing, stop_ids=self.renderer.stop_ids, banned_ids=self.renderer.banned_ids
         )
         context = sequence.token_ids + partial.token_ids
         adapter = slot.weights.adapter_name

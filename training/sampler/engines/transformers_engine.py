@@ -133,7 +133,7 @@ class TransformersEngine:
                 if live[row]:
                     generated[row].append(token)
                     logprobs[row].append(logprob)
-                    live[row] = token != self.renderer.stop_id and len(generated[row]) < limits[row]
+                    live[row] = token not in self.renderer.stop_ids and len(generated[row]) < limits[row]
             if not any(live):
                 break
             batch.advance(tokens, live)
@@ -145,7 +145,7 @@ class TransformersEngine:
             SampledCompletion(
                 token_ids=tokens,
                 logprobs=row_logprobs,
-                finish_reason="stop" if tokens[-1] == self.renderer.stop_id else "length",
+                finish_reason="stop" if tokens[-1] in self.renderer.stop_ids else "length",
                 policy_version=self.policy_version,
                 spent_ms={TurnPart.PREFILL: 1000 * (read - started), TurnPart.DECODE: decode_ms},
                 top=row_top,

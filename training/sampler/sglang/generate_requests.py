@@ -63,13 +63,13 @@ class Usage:
 
 
 def sampling_parameters(
-    sampling: SamplingSettings, *, stop_id: int, banned_ids: Sequence[int]
+    sampling: SamplingSettings, *, stop_ids: Sequence[int], banned_ids: Sequence[int]
 ) -> dict[str, Any]:
     """SGLang's sampling_params."""
     return {
         "temperature": sampling.temperature,
         "max_new_tokens": sampling.max_tokens,
-        "stop_token_ids": [stop_id],
+        "stop_token_ids": list(stop_ids),
         "logit_bias": {str(token): BANNED_LOGIT for token in banned_ids},
         "skip_special_tokens": False,
         "no_stop_trim": True,

@@ -120,7 +120,7 @@ def _weights(reader: Any, config: LlamaConfig) -> dict[str, torch.Tensor]:
         if name.endswith("q_proj.weight"):
             values = halves(values, config.num_attention_heads)
         elif name.endswith("k_proj.weight"):
-            values = halves(values, config.num_key_value_heads)
+            values = halves(values, config.num_key_value_heads or config.num_attention_heads)
         found[name] = values.to(torch.bfloat16).contiguous()
     return found
 

@@ -1,0 +1,169 @@
+"""Our layout has the tokens of each model's own chat template, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+from testing.training.published_tokenizers import chat_template, qwen_tokenizer
+from training.contracts.config import PromptConfig
+from training.render.chat_layout import ChatLayout, layout_of
+from training.render.history_window import SeenTurn
+from training.render.renderer import Renderer
+
+SIZE = (320, 224)
+SMOLLM2 = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face"
+    "<|im_end|>\n' }}"
+    "{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+TEXT = ["qwen2_5", "qwen3", "qwen3_instruct_2507", "smollm2"]
+VISION = ["qwen2_5_vl", "qwen3_vl", "qwen3_5_think", "qwen3_5_nothink"]
+THOUGHTFUL = ["qwen3", "qwen3_5_think", "qwen3_5_nothink"]
+TOOL = {"type": "function", "function": {"name": "computer_use", "parameters": {"type": "object"}}}
+CALL = '<tool_call>\n{"name": "computer_use", "arguments": {"action": "wait"}}\n</tool_call>'
+WORDS = ["Open the file.", "\n\nIt begins with line breaks: é, 日本, 👩‍👧, 123.", "  indented\tand 'quoted'"]
+
+
+def tokenizer(template: str) -> Any:
+    found = qwen_tokenizer()
+    found.chat_template = SMOLLM2 if template == "smollm2" else chat_template(template)
+    return found
+
+
+def reader(template: str, **prompt: Any) -> Renderer:
+    patch = 14 if template == "qwen2_5_vl" else 16
+    size = {"shortest_edge": 1024, "longest_edge": 90_000}
+    processor = Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, temporal_patch_size=2, size=size)
+    return Renderer(
+        tokenizer(template),
+        processor if template in VISION else None,
+        PromptConfig(**prompt),
+        stop_ids=[151643],
+    )
+
+
+def published(renderer: Renderer, template: str, messages: list[dict[str, Any]], **more: Any) -> list[int]:
+    own = tokenizer(template)
+    text = own.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **more)
+    if renderer.sees:
+        pads = renderer.image_tokens(SIZE).count(renderer.image_pad_id)
+        text = text.replace("<|image_pad|>", "<|image_pad|>" * pads)
+    return own(text, add_special_tokens=False)["input_ids"]
+
+
+def user(words: str, *, shows: bool) -> dict[str, Any]:
+    parts = [{"type": "image"}, {"type": "text", "text": words}]
+    return {"role": "user", "content": parts if shows else words}
+
+
+@pytest.mark.parametrize(
+    ("template", "shows"), [(name, False) for name in TEXT + VISION] + [(name, True) for name in VISION]
+)
+def test_several_turns_have_the_tokens_of_the_published_template(template: str, shows: bool) -> None:
+    renderer = reader(template)
+    turns, messages = list[SeenTurn](), list[dict[str, Any]]()
+    for place, words in enumerate(WORDS):
+        turns.append(SeenTurn(text=words, image_size=SIZE if shows else None))
+        # The short style repeats the task below each later result.
+        messages.append(user(words if place == 0 else f"{words}\n{WORDS[0]}", shows=shows))
+        assert renderer.context(turns).token_ids == published(renderer, template, messages)
+        thought = "Hm.\n</think>\n\n" if renderer.layout.opens_thought else ""
+        reply = thought + (f"I wait.\n{CALL}" if place else "é: done")
+        turns[-1] = replace(turns[-1], completion=tuple(renderer.completion_ids(reply)))
+        messages.append({"role": "assistant", "content": reply})
+
+
+@pytest.mark.parametrize("template", TEXT + VISION)
+def test_a_system_message_with_tools_has_the_tokens_of_the_published_template(template: str) -> None:
+    """The tools' own words come with the template; here they are the experiment's system text."""
+    own = tokenizer(template)
+    rows = [{"role": "system", "content": "You use a computer."}, {"role": "user", "content": "Go."}]
+    with_tools = own.apply_chat_template(rows, tokenize=False, tools=[TOOL])
+    system = with_tools.partition("system\n")[2].partition("<|im_end|>")[0]
+    renderer = reader(template, system_text=system)
+    expected = own(with_tools + renderer.layout.answer.removeprefix("<|im_end|>\n"), add_special_tokens=False)
+    assert renderer.context([SeenTurn(text="Go.")]).token_ids == expected["input_ids"]
+    has_tools = template not in ("qwen2_5_vl", "smollm2")
+    assert (own.convert_tokens_to_ids("<tool_call>") in expected["input_ids"]) is has_tools
+
+
+@pytest.mark.parametrize("template", THOUGHTFUL)
+def test_thoughts_leave_the_context_where_the_template_drops_them(template: str) -> None:
+    renderer = reader(template)
+    opens = renderer.layout.answer.endswith("<think>\n")
+    thought = "It is left.\n</think>\n\n"
+    turns = [
+        SeenTurn(
+            text="Open the file.",
+            completion=tuple(renderer.completion_ids(("" if opens else "<think>\n") + thought + CALL)),
+        ),
+        SeenTurn(text="It failed."),
+    ]
+    messages = [
+        {"role": "user", "content": "Open the file."},
+        {"role": "assistant", "content": f"<think>\n{thought}{CALL}"},
+        {"role": "user", "content": "It failed.\nOpen the file."},
+    ]
+    context = renderer.context(turns).token_ids
+    assert context == published(renderer, template, messages)
+    assert "It is left." not in renderer.tokenizer.decode(context)
+    assert CALL in renderer.tokenizer.decode(context)
+
+
+def test_a_thought_that_was_cut_leaves_whole_and_its_message_is_closed() -> None:
+    renderer = reader("qwen3_5_think")
+    cut = SeenTurn(text="Go.", completion=tuple(renderer.encode("I wonder whether")))
+    text = renderer.tokenizer.decode(renderer.context([cut, SeenTurn(text="Late.")]).token_ids)
+    assert "<|im_start|>assistant\n<|im_end|>\n<|im_start|>user\nLate." in text
+
+
+def test_a_template_that_keeps_thoughts_keeps_the_sampled_tokens() -> None:
+    renderer = reader("qwen3_vl")
+    odd = tuple(token for letter in "<think>no</think>" for token in renderer.encode(letter))
+    context = renderer.context([SeenTurn(text="Go.", completion=odd), SeenTurn(text="")]).token_ids
+    assert any(tuple(context[place : place + len(odd)]) == odd for place in range(len(context)))
+
+
+def test_a_completion_may_end_with_any_published_stop_token() -> None:
+    renderer = reader("qwen3_vl")
+    assert renderer.stop_ids == (151645, 151643)
+    ids = [*renderer.encode("Done."), 151643]
+    assert renderer.decode(ids) == "Done."
+    closed = renderer.context([SeenTurn(text="Go.", completion=tuple(ids)), SeenTurn(text="")]).token_ids
+    assert closed[closed.index(151643) + 1] == renderer.stop_id, "its message is closed all the same"
+
+
+def test_a_text_model_has_no_pads_and_says_so_of_a_picture() -> None:
+    renderer = reader("qwen3")
+    assert (renderer.banned_ids, renderer.image_pad_id, renderer.merge) == ([], -1, 1)
+    with pytest.raises(ValueError, match=r"sees no pictures.*prompt\.observation"):
+        renderer.render_turn(0, "Go.", SIZE)
+
+
+def test_a_tokenizer_without_a_template_has_plain_chatml() -> None:
+    own = tokenizer("qwen3")
+    own.chat_template = None
+    assert layout_of(own) == ChatLayout()
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('no system role') }}", "no system role"),
+        ("{{ messages[0].content }}", "once, in order"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_refused(template: str, why: str) -> None:
+    own = tokenizer("qwen3")
+    own.chat_template = template
+    with pytest.raises(ValueError, match=f"chat template.*{why}"):
+        Renderer(own, None, PromptConfig())
+    own.chat_template = chat_template("qwen3").replace("<|im_end|>", "<|im_over|>")
+    with pytest.raises(ValueError, match=r"no token <\|im_over\|>"):
+        Renderer(own, None, PromptConfig())
