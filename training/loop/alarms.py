@@ -13,6 +13,7 @@ from typing import Literal
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.algorithm import imitates_successes
+from training.contracts.number_text import share_text
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group, RewardTerm
 from training.loop.alarm_history import AlarmHistory
@@ -27,13 +28,12 @@ SATURATED_SHARE = 0.95
 """A term is saturated when this share of the trajectories has its largest magnitude."""
 PARSE_COLLAPSE_FACTOR = 3.0
 """A jump of the parse-error rate by this factor over the run's median is a collapse, too."""
+SOLVED_SHARE = 0.9
+"""Success of a step's rollouts from which equal rewards and a sure policy are what was aimed at."""
+TELLING_SUCCESS = 0.25
+"""Success of a step's rollouts from which the score alone tells trajectories apart."""
 CHECKPOINT_GRACE = 2
 """A checkpoint is stale when it is older than this many times `checkpoints.every`."""
-
-
-def percent(share: float) -> str:
-    """0.94 -> "94 %", as pages write it."""
-    return f"{100 * share:.0f} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,11 @@ class StepFacts:
     config: ExperimentConfig
 
     @property
+    def is_solved(self) -> bool:
+        """True when nearly every rollout of the step solved its task."""
+        return self.metrics["rollout/success"] >= SOLVED_SHARE
+
+    @property
     def temperature(self) -> float:
         """That the step's rollouts were sampled at."""
         return temperature_at(self.config.sampling, self.step - 1)
@@ -66,12 +71,12 @@ def check_step(facts: StepFacts) -> list[Alarm]:
 
 def zero_variance(facts: StepFacts) -> Alarm | None:
     """Groups whose members all earned the same teach nothing; where successes are imitated, they may."""
-    if imitates_successes(facts.config.algorithm):
+    if imitates_successes(facts.config.algorithm) or facts.is_solved:
         return None
     value, limit = facts.metrics["rollout/zero_variance_fraction"], facts.config.alarms.zero_variance_fraction
     return _alarm_above(
         "zero_variance", facts, value, limit,
-        f"{percent(value)} of the groups have equal rewards: nothing to learn from them",
+        f"{share_text(value)} of the groups have equal rewards: nothing to learn from them",
         "Choose tasks nearer to 50 % success, raise algorithm.group_size, or enable replay.",
     )  # fmt: skip
 
@@ -92,13 +97,18 @@ def all_zero_rewards(facts: StepFacts) -> Alarm | None:
 
 
 def saturated_term(facts: StepFacts) -> Alarm | None:
-    """A shaping term that nearly everyone gets in full no longer tells trajectories apart."""
+    """A shaping term that nearly everyone gets alike while few solve their task: the score tells little, too.
+
+    Beside a score that tells trajectories apart, a term at its maximum is what one hopes for.
+    """
+    if facts.metrics["rollout/success"] >= TELLING_SUCCESS:
+        return None
     scored = [member for group in facts.groups for member in group.scored()]
     for name, share in _saturated_shares([member.terms for member in scored]):
         if share >= SATURATED_SHARE:
             return _alarm(
                 "saturated_term", facts, share, SATURATED_SHARE,
-                f"reward term {name} has the same non-zero value in {percent(share)} of the trajectories",
+                f"reward term {name} has the same non-zero value in {share_text(share)} of the trajectories",
                 "Choose a reward preset with a smaller weight of this term, or harder tasks.",
             )  # fmt: skip
     return None
@@ -107,12 +117,12 @@ def saturated_term(facts: StepFacts) -> Alarm | None:
 def entropy_collapse(facts: StepFacts) -> Alarm | None:
     """The policy stopped exploring."""
     highest, now = facts.history.max_entropy_at(facts.temperature), facts.metrics.get("loss/entropy")
-    if now is None or highest <= 0:
+    if now is None or highest <= 0 or facts.is_solved:
         return None
     value, limit = 1 - now / highest, facts.config.alarms.entropy_drop
     return _alarm_above(
         "entropy_collapse", facts, value, limit,
-        f"entropy fell by {percent(value)} from its maximum ({highest:.3f} to {now:.3f} nats per token)",
+        f"entropy fell by {share_text(value)} from its maximum ({highest:.3f} to {now:.3f} nats per token)",
         "Go back to an earlier checkpoint with a smaller learning rate, a larger clip_high "
         "or an entropy_coefficient.",
     )  # fmt: skip
@@ -149,7 +159,7 @@ def parse_collapse(facts: StepFacts) -> Alarm | None:
         limit = min(limit, max(PARSE_COLLAPSE_FACTOR * statistics.median(past), limit / 2))
     return _alarm_above(
         "parse_collapse", facts, value, limit,
-        f"{percent(value)} of the turns had no parsable action",
+        f"{share_text(value)} of the turns had no parsable action",
         "Lower the learning rate, give the format term more weight (rewards.preset), or raise "
         "sampling.max_completion_tokens if completions are cut off.",
     )  # fmt: skip
@@ -161,7 +171,7 @@ def truncation(facts: StepFacts) -> Alarm | None:
     hit = limits_hit(facts.groups, facts.config)
     return _alarm_above(
         "truncation", facts, value, limit,
-        f"{percent(value)} of the trajectories hit a limit before they ended{by_limits(hit)}",
+        f"{share_text(value)} of the trajectories hit a limit before they ended{by_limits(hit)}",
         remedy_of(hit),
     )  # fmt: skip
 
@@ -171,7 +181,7 @@ def errored_trajectories(facts: StepFacts) -> Alarm | None:
     value, limit = facts.metrics["rollout/errored_rate"], facts.config.alarms.errored_rate
     return _alarm_above(
         "errored_trajectories", facts, value, limit,
-        f"{percent(value)} of the trajectories errored; they count in no group",
+        f"{share_text(value)} of the trajectories errored; they count in no group",
         "Open an errored trajectory for its reason: free the disk that it names, or use fewer desktops if "
         "the host is overloaded.",
     )  # fmt: skip

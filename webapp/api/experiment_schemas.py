@@ -121,6 +121,18 @@ class SuccessChangeOut(Schema):
     """By which successes are counted: ended by the agent, or OSWorld's own, the state at a limit too."""
 
 
+class VerdictOut(Schema):
+    """What came of a run, and the one thing to change."""
+
+    outcome: str
+    """running, unknown, learned, sharpened, flat, worse, collapsed, solved or babbles (does not stop)."""
+    since_step: int | None
+    text: str
+    """The verdict as a sentence, with its evidence and what is odd about the settings."""
+    remedy: dict[str, str]
+    """Dotted setting -> the value of a clone that is likely to do better; empty = none is known."""
+
+
 class ExperimentDetail(ExperimentRow):
     """One experiment."""
 
@@ -132,6 +144,8 @@ class ExperimentDetail(ExperimentRow):
     success_change_of_state: SuccessChangeOut | None
     """The same by OSWorld's own rule."""
     """null until there are two evaluations."""
+    verdict: VerdictOut | None
+    """What came of the run; null for experiments that only measure, and before the first start."""
     waiting_because: str
     """Why a queued experiment does not run yet; "" otherwise."""
 

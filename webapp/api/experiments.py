@@ -11,6 +11,7 @@ from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of
+from webapp.analysis.verdict.sentence import described
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import (
     ExperimentChanges,
@@ -188,5 +189,6 @@ def _detail(experiment: Experiment) -> dict[str, Any]:
         "evaluations": evaluations,
         "success_change": change_of_run(pairs_of(evaluations)),
         "success_change_of_state": change_of_run(pairs_of(evaluations), SuccessRule.STATE),
+        "verdict": described(experiment),
         "waiting_because": why_waiting(experiment),
     }

@@ -34,6 +34,7 @@ from webapp.analysis.evaluations.success_pairs import (
     pairs_of,
     success_lines,
 )
+from webapp.analysis.verdict.outcomes import RunOutcome, outcome_of_run
 from webapp.experiment_pages.stage_progress import is_evaluation, overall_progress
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
@@ -145,6 +146,14 @@ class Row:
     def success(self) -> list[SuccessLine]:
         """Of sampled and of greedy success, as far as there are any."""
         return success_lines(self.before or SuccessPair(), self.after or SuccessPair())
+
+    @property
+    def outcome(self) -> RunOutcome | None:
+        """By its evaluations alone; None while that says no more than its status."""
+        if self.is_evaluation:
+            return None
+        found = outcome_of_run(self.success, is_final=ExperimentStatus(self.experiment.status).is_final())
+        return None if found in (RunOutcome.RUNNING, RunOutcome.UNKNOWN) else found
 
     @property
     def last(self) -> SuccessPair | None:

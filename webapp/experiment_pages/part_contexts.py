@@ -20,6 +20,7 @@ from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.analysis.groups.group_cards import groups
 from webapp.analysis.lineage.ledger import lineage_of
 from webapp.analysis.series.gpu_use import gpus_context
+from webapp.analysis.verdict.sentence import verdict_context
 from webapp.checkpoints.queries.checkpoint_rows import checkpoints_context
 from webapp.experiment_pages import stage_progress
 from webapp.experiment_pages.page_counts import trajectory_counts, updates_made
@@ -88,6 +89,13 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
     }
 
 
+def verdict(experiment: Experiment, request: MemberRequest) -> Context:
+    """What came of the run in one line, and one remedy."""
+    return verdict_context(experiment) | {
+        "may_operate": Role(request.membership.role).includes(Role.OPERATOR)
+    }
+
+
 def incidents(experiment: Experiment, request: MemberRequest) -> Context:
     """Active alarms first, likely causes before their effects; then what happened lately."""
     alarms = causes_first(experiment.alarms.select_related("acknowledged_by"))
@@ -99,6 +107,7 @@ def incidents(experiment: Experiment, request: MemberRequest) -> Context:
     return {
         "alarms": alarms[:shown],
         "more_alarms": alarms[shown:],
+        "has_ended": has_ended,
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
         "incidents": list(experiment.incidents.all()[:NUM_INCIDENTS]),
     }
@@ -258,6 +267,7 @@ PARTS: dict[str, Callable[[Experiment, MemberRequest], Context]] = {
     function.__name__: function
     for function in (
         header,
+        verdict,
         incidents,
         stages,
         summary,

@@ -8,6 +8,7 @@ from typing import Any, cast
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from training.contracts.config import ConfigError, Preset
@@ -16,12 +17,13 @@ from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role, Team
-from webapp.analysis.alarms.remedies import note_of, remedy_of
+from webapp.analysis.alarms.remedies import Remedy, note_of, remedy_of
 from webapp.analysis.costs.forecast import cost_forecast
+from webapp.analysis.verdict.verdict import note_of_run, remedy_of_run, verdict_of
 from webapp.experiments.access import get_experiment
 from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.knob_values import baseline_of, changed_knobs, flatten
-from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, SavedRewardPreset
+from webapp.experiments.models import CheckpointRecord, Experiment, SavedRewardPreset
 from webapp.experiments.queries.checkpoints import config_to_continue
 from webapp.experiments.queries.queue import MAX_PRIORITY
 from webapp.experiments.stored_config import annotated_yaml
@@ -42,6 +44,8 @@ from webapp.sweeps.forecast import sweep_forecast
 
 TASK_KNOBS = ("tasks.task_set", "tasks.revision", "tasks.families", "tasks.levels", "tasks.curriculum")
 """What a link may choose."""
+VERDICT = "verdict"
+"""In `?remedy=`, where else an alarm is named."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -54,17 +58,16 @@ def launch(request: MemberRequest) -> HttpResponse:
     baseline = baseline_of(preset)
     ctx: dict[str, Any] = {}
     if request.method == "GET":
-        alarm = _alarm(request, clone)
-        remedy = remedy_of(alarm) if alarm else None
+        remedy, mended = _remedy(request, clone)
         checkpoint = remedy.checkpoint if remedy else _checkpoint(request, clone)
         sweep = read_sweep({}, None)
         draft = _first_draft(clone, checkpoint, baseline)
         draft.values |= _saved_reward(request, membership.team) | _chosen_tasks(request)
         typed = _first_values(preset, clone, checkpoint)
-        if alarm and remedy and clone:
+        if remedy and clone:
             draft.values |= remedy.changes
-            typed["note"] = note_of(alarm)
-            ctx |= {"alarm": alarm, "remedy_changes": remedy.knob_changes(clone.settings)}
+            typed["note"] = mended["note"]
+            ctx |= {"mended": mended, "remedy_changes": remedy.knob_changes(clone.settings)}
     else:
         checkpoint = None
         draft, typed = _read(request, baseline, membership.team), _typed(request.POST)
@@ -206,10 +209,20 @@ def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRec
     return get_object_or_404(clone.checkpoints, pk=whole_number(wanted, "checkpoint"))
 
 
-def _alarm(request: HttpRequest, clone: Experiment | None) -> AlarmRecord | None:
-    """The alarm of `?remedy=`, which the clone shall do without."""
+def _remedy(request: HttpRequest, clone: Experiment | None) -> tuple[Remedy | None, dict[str, str]]:
+    """The remedy of `?remedy=` (an alarm's name, or "verdict"), and what the clone shall do without."""
     name = request.GET.get("remedy", "")
-    return get_object_or_404(clone.alarms, name=name) if clone and name else None
+    if not name or clone is None:
+        return None, {}
+    if name == VERDICT:
+        found = verdict_of(clone)
+        about = {"title": found.outcome.label, "since": str(found.since_step or "")}
+        url = reverse("experiment-detail", args=[clone.pk])
+        return remedy_of_run(clone, found), about | {"url": url, "note": note_of_run(clone, found)}
+    alarm = get_object_or_404(clone.alarms, name=name)
+    url = reverse("alarm-show", args=[clone.pk, name])
+    about = {"title": alarm.guard.title, "since": str(alarm.since_step)}
+    return remedy_of(alarm), about | {"url": url, "note": note_of(alarm)}
 
 
 def _saved_reward(request: HttpRequest, team: Team) -> dict[str, str]:

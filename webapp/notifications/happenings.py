@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.db.models import Max, QuerySet
 from django.urls import reverse
 
+from webapp.analysis.verdict.sentence import described
 from webapp.experiments.models import FINAL_STATUSES, AlarmRecord, Experiment, ExperimentStatus
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.notifications.models import Kind, NotificationRule
@@ -46,8 +47,10 @@ def _experiments(rule: NotificationRule) -> QuerySet[Experiment]:
 
 def _ended(status: ExperimentStatus, kind: Kind) -> Callable[..., Iterator[Happening]]:
     def found(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
-        for row in _experiments(rule).filter(status=status, ended_at__gte=since).only("name", "message"):
-            yield _of_experiment(kind, row, str(row.ended_at), f"{status.label}: {row}", row.message)
+        for row in _experiments(rule).filter(status=status, ended_at__gte=since):
+            verdict = described(row)
+            text = f"{row.message} {verdict['text']}".strip() if verdict else row.message
+            yield _of_experiment(kind, row, str(row.ended_at), f"{status.label}: {row}", text)
 
     return found
 

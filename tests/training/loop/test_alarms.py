@@ -79,7 +79,7 @@ def test_groups_of_successes_are_no_trouble_where_successes_are_imitated() -> No
     [
         ("zero_variance", facts({"rollout/zero_variance_fraction": 0.9}), 0.9),
         ("all_zero_rewards", facts({"rollout/success": 0.0}, zero_reward_steps=2), 3),
-        ("saturated_term", facts(groups=with_term([0.1] * 8)), 1.0),
+        ("saturated_term", facts({"rollout/success": 0.1}, groups=with_term([0.1] * 8)), 1.0),
         ("entropy_collapse", facts({"loss/entropy": 0.03}), 0.95),
         ("grad_norm_explosion", facts({"optimiser/grad_norm": 11.0}), 11.0),
         ("grad_norm_explosion", facts({"optimiser/grad_norm": math.nan}, was_skipped=True), -1.0),
@@ -104,12 +104,23 @@ def test_each_guard_fires_on_its_own_trouble(name: str, given: StepFacts, value:
 
 
 @pytest.mark.parametrize(
+    "sign",
+    [{"rollout/zero_variance_fraction": 0.95}, {"loss/entropy": 0.001}],
+    ids=["equal rewards", "a sure policy"],
+)
+def test_a_solved_task_set_is_no_trouble(sign: dict[str, float]) -> None:
+    assert check_step(facts({"rollout/success": 0.92} | sign)) == []
+    assert len(check_step(facts({"rollout/success": 0.5} | sign))) == 1
+
+
+@pytest.mark.parametrize(
     "given",
     [
         facts({"rollout/success": 0.0}, zero_reward_steps=1),
         facts({"optimiser/grad_norm": 50.0}, grad_norms=[1.0] * 3),  # too early for a median
-        facts(groups=with_term([0.1] * 7 + [0.2])),
-        facts(groups=with_term([0.0] * 8)),  # nobody gets it: that is not saturation
+        facts({"rollout/success": 0.1}, groups=with_term([0.1] * 7 + [0.2])),
+        facts(groups=with_term([0.1] * 8)),  # the score still tells trajectories apart
+        facts({"rollout/success": 0.1}, groups=with_term([0.0] * 8)),  # none gets it: no saturation
         facts({"loss/entropy": 0.07}),
         facts({"rollout/parse_error_rate": 0.14}),
         facts({"policy/logprob_gap": 0.14, "async/staleness_mean": 2.0}),

@@ -1,9 +1,15 @@
-"""What to change in a clone after an alarm, and the checkpoint from which the clone goes on."""
+"""What to change in a clone after an alarm, and the checkpoint from which the clone goes on.
+
+The change follows from when the trouble began. Before the first update the optimiser cannot have caused it;
+with an update it did, whatever the completions look like. A setting that is far from its preset's goes back
+first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
@@ -12,9 +18,11 @@ from django.db.models import Count, Q
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from training.contracts.types import Limit
 from webapp.analysis.alarms.evidence import Evidence, evidence_of
-from webapp.experiments.knob_values import flatten
+from webapp.analysis.alarms.onset import Onset, onset_of_alarm
+from webapp.analysis.alarms.suspects import Suspect, suspect_of
+from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import Knob, as_text, knobs
-from webapp.experiments.models import AlarmRecord, CheckpointRecord
+from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment
 from webapp.experiments.queries.checkpoints import with_stage
 
 MOSTLY = 0.5
@@ -32,6 +40,8 @@ class OnsetFacts:
     """The `Limit` that truncated most of them."""
     cut_off_share: float = 0.0
     """Of their unparsable turns, those that the limit of completion tokens ended."""
+    is_of_the_start: bool = True
+    """Before the first update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +60,7 @@ class Remedy:
         return [(knob, values[knob.path], self.changes[knob.path]) for knob in changed]
 
 
-def _slower(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+def slower(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
     """Half the learning rates that are in use."""
     optimiser = config.optimiser
     changes: Changes = {"optimiser.learning_rate": optimiser.learning_rate / 2}
@@ -61,21 +71,25 @@ def _slower(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
 
 def _explore(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
     bonus = config.algorithm.entropy_coefficient
-    return _slower(config, facts) | {"algorithm.entropy_coefficient": min(1.0, 2 * bonus or 0.001)}
+    return slower(config, facts) | {"algorithm.entropy_coefficient": min(1.0, 2 * bonus or 0.001)}
 
 
 def _clip_more(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
-    return _slower(config, facts) | {"optimiser.max_grad_norm": config.optimiser.max_grad_norm / 2}
+    return slower(config, facts) | {"optimiser.max_grad_norm": config.optimiser.max_grad_norm / 2}
 
 
 def _parse(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    if not facts.is_of_the_start:
+        return slower(config, facts)
     if facts.cut_off_share > MOSTLY:
         return {"sampling.max_completion_tokens": min(8192, 2 * config.sampling.max_completion_tokens)}
-    return _slower(config, facts)
+    return {"sft.enabled": True}
 
 
 def _raise_limit(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
     """A task's own limit has no knob."""
+    if not facts.is_of_the_start:
+        return slower(config, facts)
     by_limit: dict[str, Changes] = {
         Limit.TURNS: {"desktops.max_turns": min(200, 2 * config.desktops.max_turns)},
         Limit.TOKENS: {"sampling.max_context_tokens": 2 * config.sampling.max_context_tokens},
@@ -85,11 +99,15 @@ def _raise_limit(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
 
 
 def _more_variance(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    if not facts.is_of_the_start:
+        return slower(config, facts)
     size = min(128, 2 * config.algorithm.group_size)
     return {"tasks.curriculum": "solve_rate", "algorithm.group_size": size}
 
 
 def _use_successes(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    if not facts.is_of_the_start:
+        return slower(config, facts)
     return {"replay.enabled": True, "tasks.curriculum": "solve_rate"}
 
 
@@ -122,21 +140,48 @@ REMEDIES: dict[str, Callable[[ExperimentConfig, OnsetFacts], Changes]] = {
     "all_zero_rewards": _use_successes,
     "saturated_term": _other_reward,
     "zero_variance": _more_variance,
-    "rolled_back": _slower,
+    "rolled_back": slower,
 }
 """Guards without a row are mended by no knob."""
 
 
+OF_MACHINES = {"errored_trajectories", "logprob_drift", "logprob_gap"}
+"""Guards that look at hosts and engines: no setting of the preset's is suspected."""
+BY_TRAJECTORIES = {"parse_collapse", "truncation"}
+"""Guards whose remedy depends on what the trajectories of the onset say."""
+
+
 def remedy_of(alarm: AlarmRecord) -> Remedy:
     """The knobs that change, and where the clone starts."""
-    config = alarm.experiment.settings
-    found: Changes = {}
-    if alarm.name in REMEDIES:
-        found = REMEDIES[alarm.name](config, _facts_of(evidence_of(alarm)))
+    onset = onset_of_alarm(alarm)
+    start = checkpoint_before(alarm.experiment, alarm.since_step, alarm.since_at)
+    return Remedy(changes=changes_for(alarm, onset), checkpoint=start)
+
+
+def changes_for(alarm: AlarmRecord, onset: Onset) -> dict[str, str]:
+    """The knobs that change, with their texts; empty when no knob mends it."""
+    experiment = alarm.experiment
+    if alarm.name not in REMEDIES:
+        return {}
+    if alarm.name not in OF_MACHINES:
+        suspect = suspect_of(experiment, before_updates=onset.is_of_the_start)
+        if changes := set_back(experiment, suspect):
+            return changes
+    evidence = evidence_of(alarm) if alarm.name in BY_TRAJECTORIES else None
+    facts = replace(_facts_of(evidence), is_of_the_start=onset.is_of_the_start)
+    return changes_in(experiment.settings, REMEDIES[alarm.name](experiment.settings, facts))
+
+
+def set_back(experiment: Experiment, suspect: Suspect | None) -> dict[str, str]:
+    """The suspicious setting as the preset or parent has it; empty without a suspect."""
+    changes = {suspect.knob.path: suspect.other} if suspect else {}
+    return changes if _is_valid(experiment.settings, changes) else {}
+
+
+def changes_in(config: ExperimentConfig, found: Changes) -> dict[str, str]:
+    """Knob -> text of what differs from the config; empty where the form would refuse it."""
     changes = {path: as_text(value) for path, value in found.items() if value != attrgetter(path)(config)}
-    if not _is_valid(config, changes):
-        changes = {}
-    return Remedy(changes=changes, checkpoint=checkpoint_before(alarm))
+    return changes if _is_valid(config, changes) else {}
 
 
 def note_of(alarm: AlarmRecord) -> str:
@@ -146,12 +191,8 @@ def note_of(alarm: AlarmRecord) -> str:
 
 def _is_valid(config: ExperimentConfig, changes: dict[str, str]) -> bool:
     """Some knobs exclude each other: a remedy that the form would refuse is none."""
-    raw = config.model_dump(mode="json")
-    for path, text in changes.items():
-        section, _, name = path.rpartition(".")
-        raw[section][name] = text
     try:
-        parse_config(raw)
+        parse_config(nested(flatten(config) | changes))
     except ConfigError:
         return False
     return True
@@ -170,12 +211,14 @@ def _facts_of(evidence: Evidence | None) -> OnsetFacts:
     return OnsetFacts(limit=limit, cut_off_share=counts["cut_off"] / max(1, counts["total"]))
 
 
-def checkpoint_before(alarm: AlarmRecord) -> CheckpointRecord | None:
-    """The newest one on disk whose weights did not bring the alarm about.
+def checkpoint_before(
+    experiment: Experiment, step: int, at: datetime | None = None
+) -> CheckpointRecord | None:
+    """The newest one on disk whose weights did not bring the trouble of a step about.
 
     The rollouts of step S come from weights with S - 1 finished steps: these are suspect, too.
     """
-    kept = alarm.experiment.checkpoints.filter(deleted_at=None, created_at__lt=alarm.since_at)
-    return (
-        with_stage(kept).filter(Q(is_of_sft=True) | Q(step__lt=alarm.since_step - 1)).order_by("-id").first()
-    )
+    kept = experiment.checkpoints.filter(deleted_at=None)
+    if at is not None:
+        kept = kept.filter(created_at__lt=at)
+    return with_stage(kept).filter(Q(is_of_sft=True) | Q(step__lt=step - 1)).order_by("-id").first()

@@ -192,12 +192,19 @@ class SuccessChange:
     @property
     def is_sharpened(self) -> bool:
         """True when sampled success rose by more than 10 points and chance, and greedy success did not."""
-        rise = self.sampled_points
-        if rise is None or self.greedy_points is None or rise <= 100 * SHARPENED_RISE:
-            return False
-        if self.sampled and self.sampled.low <= 0:
-            return False
-        return self.greedy.low <= 0 if self.greedy else self.greedy_points <= 0
+        sampled, greedy = (paired.p if paired else None for paired in (self.sampled, self.greedy))
+        return is_sharper(self.sampled_points, sampled, self.greedy_points, greedy)
+
+
+def is_sharper(
+    sampled_points: float | None, sampled_p: float | None, greedy_points: float | None, greedy_p: float | None
+) -> bool:
+    """The same of points and the p of each paired test; a p of None = there was no test."""
+    if sampled_points is None or greedy_points is None or sampled_points <= 100 * SHARPENED_RISE:
+        return False
+    if sampled_p is not None and sampled_p > SIGNIFICANT_P:
+        return False
+    return greedy_points <= 0 or (greedy_p is not None and greedy_p > SIGNIFICANT_P)
 
 
 def change_between(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcomes) -> SuccessChange:

@@ -120,9 +120,11 @@ def test_the_clone_starts_before_the_weights_that_misbehaved() -> None:
         at = now - timedelta(minutes=minutes)
         experiment.checkpoints.filter(pk=made[step].pk).update(created_at=at)
     alarm = fire(experiment, "parse_collapse", 7)
-    assert checkpoint_before(alarm) == made[5], "step 7 sampled with the weights after step 6"
+    assert checkpoint_before(experiment, 7, alarm.since_at) == made[5], (
+        "step 7 sampled with the weights after step 6"
+    )
     experiment.checkpoints.filter(step__in=[2, 5]).update(deleted_at=now)
-    assert checkpoint_before(alarm) == made[300], "of the SFT stage"
+    assert checkpoint_before(experiment, 7, alarm.since_at) == made[300], "of the SFT stage"
 
 
 def test_the_page_needs_few_queries(client: Client, django_assert_max_num_queries) -> None:

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from training.contracts.outcome import SuccessRule
 from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of
+from webapp.analysis.verdict.sentence import described
 from webapp.checkpoints.services import exports
 from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
 from webapp.experiments.models import Experiment, ExperimentStatus
@@ -126,6 +127,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         ],
         "success_change": success_change(experiment),
         "success_change_of_state": success_change(experiment, SuccessRule.STATE),
+        "verdict": described(experiment),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
         "attempts": [
