@@ -97,10 +97,7 @@ def all_zero_rewards(facts: StepFacts) -> Alarm | None:
 
 
 def saturated_term(facts: StepFacts) -> Alarm | None:
-    """A shaping term that nearly everyone gets alike while few solve their task: the score tells little, too.
-
-    Beside a score that tells trajectories apart, a term at its maximum is what one hopes for.
-    """
+    """A shaping term that nearly everyone gets alike, where the score tells trajectories apart no more."""
     if facts.metrics["rollout/success"] >= TELLING_SUCCESS:
         return None
     scored = [member for group in facts.groups for member in group.scored()]

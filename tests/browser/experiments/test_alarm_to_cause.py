@@ -21,10 +21,12 @@ def test_an_alarm_leads_to_its_cause_its_trajectories_and_a_clone_with_the_remed
 ) -> None:
     experiment = make_experiment(team=people.team)
     MetricPoint.objects.bulk_create(
-        MetricPoint(
-            experiment=experiment, name="rollout/parse_error_rate", step=step, value=0.1 * (step > 8) * 8
-        )
+        MetricPoint(experiment=experiment, name=name, step=step, value=value)
         for step in range(1, 12)
+        for name, value in (
+            ("rollout/parse_error_rate", 0.1 * (step > 8) * 8),
+            ("optimiser/grad_norm", 1.0),
+        )
     )
     checkpoint = experiment.checkpoints.create(step=5, policy_version=5, path="/none/step-5")
     worst = [
