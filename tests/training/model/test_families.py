@@ -151,6 +151,20 @@ def test_a_windowed_tower_has_sglangs_names(families: Families) -> None:
     check_sglang_names(block, [*wanted, "visual.blocks.1.norm1.weight", "visual.blocks.1.norm2.weight"])
 
 
+def test_windows_attend_in_one_call_as_one_by_one(families: Families) -> None:
+    """The paths of a GPU, on the CPU."""
+    family = families["qwen2_5_vl"]
+    grids = [(1, 6, 10), (1, 4, 4)]
+    pixels = torch.randn(76, 3 * 2 * 14 * 14, generator=torch.Generator().manual_seed(0))
+    file = family_at(family.model)
+    plain, quick = (file.auto_class.from_pretrained(family.model) for _ in range(2))
+    file.use_quick_paths(quick, torch.device("cuda"))
+    with torch.no_grad():
+        expected = plain.model.visual(pixels, grid_thw=torch.tensor(grids), return_dict=True).pooler_output
+        (found,) = file.see(quick.model.visual, pixels, torch.tensor(grids), file.tower_inputs(quick, grids))
+    torch.testing.assert_close(found, expected)
+
+
 def test_both_layouts_of_names_are_read(families: Families, world: World, tmp_path: Path) -> None:
     """The hub's, which transformers writes, and those of the model, which other trainers write."""
     family = families["qwen2_5_vl"]
