@@ -34,7 +34,9 @@ class Pictures:
         return self._image_processor
 
     def resized_size(self, image_size: tuple[int, int]) -> tuple[int, int]:
-        """(width, height) in pixels of a screenshot after the processor's resize."""
+        """(width, height) in pixels of a screenshot after the processor's resize; without eyes, as it is."""
+        if not self.sees:
+            return image_size
         _, h, w = self.image_grid(image_size)
         patch = self.image_processor.patch_size
         return w * patch, h * patch
