@@ -46,7 +46,7 @@ class PatientAgent:
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         self.told.append(observation.text)
-        return Decision(action=Action(kind=ActionKind.WAIT, seconds=0.2))
+        return Decision(actions=(Action(kind=ActionKind.WAIT, seconds=0.2),))
 
     def close(self) -> None:
         pass

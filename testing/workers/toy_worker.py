@@ -93,7 +93,7 @@ class ToyPolicy:
             behaviour_logprobs=(-0.25,) * NUM_TOKENS,
         )
         action = Action(kind=ActionKind.CLICK, x=100, y=90)
-        return Decision(action=action, completion=completion, dialect="json", thought="I click it.")
+        return Decision(actions=(action,), completion=completion, dialect="json", thought="I click it.")
 
     def resume(self, turns: Any) -> None:
         pass

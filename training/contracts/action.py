@@ -74,7 +74,7 @@ class Action(Wire):
     button: Button = Field(default="left", exclude_if=lambda name: name == "left")
     """Of MOUSE_DOWN, MOUSE_UP and DRAG; clicks say theirs by their kind."""
     presses: int = Field(default=1, ge=1, le=MAX_PRESSES, exclude_if=lambda count: count == 1)
-    """How often a KEY's chord, or the button of a click, is pressed."""
+    """How often a KEY's last key, the others being held, or the button of a click is pressed."""
 
     @field_validator("modifiers")
     @classmethod

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from training.contracts.observed_text import NOT_MEASURED, MeasuredTurn
 from training.contracts.types import Action, ActionKind, Turn
 
+AFTERWARDS = frozenset({ActionKind.WAIT, ActionKind.KEY_UP, ActionKind.MOUSE_UP})
+
 
 class TurnFacts(NamedTuple):
     """All that a reward depends on of a turn, small enough to hold a hundred thousand of them."""
@@ -45,7 +47,15 @@ class TurnFacts(NamedTuple):
 
 def facts_of(turn: Turn) -> TurnFacts:
     """The facts of a recorded turn."""
-    return facts_of_action(turn.action, turn.action_error, turn.screen_changed, turn.measured)
+    action = telling_action(turn.actions)
+    return facts_of_action(action, turn.action_error, turn.screen_changed, turn.measured)
+
+
+def telling_action(actions: Sequence[Action]) -> Action | None:
+    """The one of a turn that says what it did: its last, unless that only waits or lets go."""
+    return next((action for action in reversed(actions) if action.kind not in AFTERWARDS), None) or (
+        actions[-1] if actions else None
+    )
 
 
 def facts_of_action(

@@ -10,8 +10,8 @@ from itertools import groupby
 from webapp.replay.filters import MAX_STILL
 from webapp.replay.fit_for_experiments import Fit
 from webapp.replay.models import ReplayEntry
+from webapp.trajectories.action_words import actions_of, turn_signature
 from webapp.trajectories.models import TurnRecord
-from webapp.trajectories.turn_display import action_signature
 
 MUCH_LOST = 0.25
 """Share of what a success earned; penalties that take less are ordinary."""
@@ -30,7 +30,7 @@ class Check:
 
 def signature_of(task_id: int | str, turns: Sequence[TurnRecord]) -> str:
     """Digest of what was done, with points on a coarse grid and repeats of one action merged."""
-    actions = [action_signature(turn.action) for turn in turns]
+    actions = [turn_signature(actions_of(turn)) for turn in turns]
     merged = [action for action, _ in groupby(actions)]
     return hashlib.sha256(f"{task_id}|{'|'.join(merged)}".encode()).hexdigest()
 

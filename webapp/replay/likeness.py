@@ -13,6 +13,7 @@ from typing import Any
 from PIL import Image
 
 from training.untrusted.pictures import open_picture
+from webapp.trajectories.action_words import actions_of
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import TurnRecord
 
@@ -29,11 +30,11 @@ Step = list[Any]
 
 def outline_of(turns: Sequence[TurnRecord]) -> list[Step]:
     """What was done, with repeats of one action merged."""
-    return [step for step, _ in groupby(_step(turn.action) for turn in turns if turn.action)]
+    return [step for step, _ in groupby(_step(one) for turn in turns for one in actions_of(turn))]
 
 
 def _step(action: dict[str, Any]) -> Step:
-    words = action.get("text") or "+".join(action.get("keys") or ())
+    words = action.get("text") or "+".join([*(action.get("modifiers") or ()), *(action.get("keys") or ())])
     scrolled = [str(action[name]) for name in ("scroll_x", "scroll_y") if action.get(name)]
     end = [str(action[name] // NEAR) for name in ("to_x", "to_y") if action.get(name) is not None]
     return [

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from training.contracts.types import Action, Trajectory, Turn
 from webapp.lib.request_values import BadValue
-from webapp.trajectories.turn_display import action_caption
+from webapp.trajectories.action_words import action_caption
 
 FIELDS = ("first", "last", "context", "actions")
 
@@ -184,5 +184,5 @@ def _edited(turn: Turn, edit: TurnEdit, bad_turns: Collection[int]) -> Turn:
         return turn.model_copy(update={"is_context": True})
     if (action := edit.actions.get(turn.index)) is not None:
         new = {"action": action, "completion": None, "parse_error": None, "action_error": None}
-        return turn.model_copy(update=new)
+        return turn.model_copy(update={**new, "earlier_actions": ()})
     return turn.model_copy(update={"is_context": True}) if turn.index in bad_turns else turn

@@ -18,9 +18,9 @@ from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 from webapp.experiments.queries.evaluations import all_evaluations
 from webapp.lib.request_values import BadValue
 from webapp.reports.models import ReportVersion
+from webapp.trajectories.action_words import actions_caption, actions_of
 from webapp.trajectories.frame_files.names import SHA256
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.turn_display import action_caption
 from webapp.ui.templatetags.deskhand import interval, percent
 
 MAX_POINTS = 300
@@ -201,7 +201,7 @@ def _trajectory(row: Trajectory) -> dict[str, Any]:
         {
             "number": turn.index + 1,
             "frame": turn.frame,
-            "caption": action_caption(turn.action) if turn.action else "",
+            "caption": actions_caption(actions_of(turn)),
             "thought": turn.thought[:MAX_TURN_TEXT],
             "problem": (turn.parse_error or turn.action_error)[:MAX_TURN_TEXT],
         }

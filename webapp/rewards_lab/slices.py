@@ -18,7 +18,7 @@ from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action, Purpose, TrajectoryStatus
 from training.rewards.compute import term_value, weigh
 from training.rewards.expressions import TermError
-from training.rewards.term import ScoredTrajectory, TermValue, TurnFacts, facts_of_action
+from training.rewards.term import ScoredTrajectory, TermValue, TurnFacts, facts_of_action, telling_action
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.queries.lost_attempts import lost_trajectories
 from webapp.experiments.stored_config import read_stored
@@ -157,13 +157,13 @@ def _facts(rows: QuerySet[Trajectory]) -> dict[int, list[TurnFacts]]:
     turns = TurnRecord.objects.filter(trajectory__in=rows.values("pk"))
     turns = turns.exclude(Q(action__isnull=True) & Q(completion__isnull=True))
     columns = turns.order_by("trajectory_id", "index").values_list(
-        "trajectory_id", "action", "action_error", "screen_changed", "measured"
+        "trajectory_id", "action", "earlier_actions", "action_error", "screen_changed", "measured"
     )
     found: dict[int, list[TurnFacts]] = defaultdict(list)
-    for pk, action, error, changed, measured in columns.iterator(chunk_size=5000):
-        parsed = Action.model_validate(action) if action else None
+    for pk, action, earlier, error, changed, measured in columns.iterator(chunk_size=5000):
+        parsed = [Action.model_validate(one) for one in (*(earlier or ()), action) if one]
         facts = MeasuredTurn.model_validate(measured) if measured is not None else None
-        found[pk].append(facts_of_action(parsed, error or None, changed, facts))
+        found[pk].append(facts_of_action(telling_action(parsed), error or None, changed, facts))
     return found
 
 

@@ -27,7 +27,7 @@ TRAJECTORY = (
 TURN = (
     *("index", "source", "frame", "width", "height", "observation_text", "completion", "thought", "action"),
     *("dialect", "parse_error", "action_error", "screen_changed", "measured", "terms", "observed_at"),
-    *("completed_at", "acted_at", "spent_ms"),
+    *("completed_at", "acted_at", "spent_ms", "earlier_actions"),
 )
 STAGE = ("name", "position", "status", "done", "total", "unit", "started_at", "ended_at")
 EVALUATION = (

@@ -12,9 +12,10 @@ from typing import Any
 
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.statements.json_keys import text_of
+from webapp.trajectories.action_words import action_caption
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.row_to_types import turn_limit
-from webapp.trajectories.turn_display import action_caption, terms_total
+from webapp.trajectories.turn_display import terms_total
 
 COLUMNS = (
     "trajectory_id",

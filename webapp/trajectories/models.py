@@ -239,6 +239,7 @@ class TurnRecord(models.Model):
     completion = ReportedJSONField(null=True)
     thought = ReportedTextField(blank=True)
     action = ReportedJSONField(null=True)
+    earlier_actions = ReportedJSONField(null=True)  # of the same completion, done before `action`
     dialect = ReportedCharField(max_length=16, blank=True)
     parse_error = ReportedTextField(blank=True)
     action_error = ReportedTextField(blank=True)

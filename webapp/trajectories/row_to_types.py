@@ -30,6 +30,7 @@ def turn_of(row: models.TurnRecord) -> Turn:
         ),
         completion=Completion.model_validate(row.completion) if row.completion else None,
         action=Action.model_validate(row.action) if row.action else None,
+        earlier_actions=tuple(Action.model_validate(action) for action in row.earlier_actions or ()),
         parse_error=row.parse_error or None,
         dialect=row.dialect,
         action_error=row.action_error or None,

@@ -10,35 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from webapp.trajectories.action_words import action_caption, actions_caption, actions_of, key_caps
 from webapp.trajectories.models import TurnRecord
 
 RAW_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-CLICK_WORDS = {
-    "click": "Click",
-    "double_click": "Double click",
-    "triple_click": "Triple click",
-    "right_click": "Right click",
-    "middle_click": "Middle click",
-    "move": "Move",
-}
-KEY_SYMBOLS = {
-    "return": "⏎ Enter",
-    "enter": "⏎ Enter",
-    "tab": "⇥ Tab",
-    "backspace": "⌫",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "space": "Space",
-    "escape": "Esc",
-    "ctrl": "Ctrl",
-    "alt": "Alt",
-    "shift": "⇧ Shift",
-    "super": "Super",
-    "page_up": "PgUp",
-    "page_down": "PgDn",
-}
 SPACE_UNITS = {
     "permille": "‰ of the screen",
     "relative-1000": "of 1000 x 1000",
@@ -75,10 +50,15 @@ class BriefTurn:
     action_error: str
     terms_json: str
     source: str
+    earlier_json: str | None = None
 
     @cached_property
     def action(self) -> dict[str, Any] | None:
         return None if self.action_json is None else json.loads(self.action_json)
+
+    @cached_property
+    def earlier_actions(self) -> list[dict[str, Any]] | None:
+        return None if self.earlier_json is None else json.loads(self.earlier_json)
 
     @cached_property
     def terms(self) -> list[dict[str, Any]]:
@@ -108,8 +88,9 @@ def turn_json(
         "width": turn.width,
         "height": turn.height,
         "action": action,
-        "caption": action_caption(action) if action else "",
+        "caption": actions_caption(actions_of(turn)),
         "keys": key_caps(action) if action else [],
+        "steps": steps_of(actions_of(turn)),
         "raw": raw_coordinates(turn, coordinate_space) if with_raw and isinstance(turn, TurnRecord) else "",
         "state": turn_state(turn),
         "parseError": turn.parse_error,
@@ -117,6 +98,13 @@ def turn_json(
         "value": round(terms_total(turn.terms), 4) if turn.terms else None,
         "source": turn.source,
     }
+
+
+def steps_of(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each action of a turn that has several; empty where there is one."""
+    if len(actions) < 2:
+        return []
+    return [{"action": one, "caption": action_caption(one), "keys": key_caps(one)} for one in actions]
 
 
 def turn_state(turn: TurnRecord | BriefTurn) -> str:
@@ -136,52 +124,6 @@ def turn_state(turn: TurnRecord | BriefTurn) -> str:
 def terms_total(terms: list[dict[str, Any]]) -> float:
     """Sum of the contributions of reward terms."""
     return sum(float(term.get("contribution", 0.0)) for term in terms)
-
-
-def action_caption(action: dict[str, Any]) -> str:
-    """The action in a few words: "Click 120, 44", "Type “hello”", "Scroll down 3"."""
-    kind = action.get("kind", "")
-    if kind in CLICK_WORDS:
-        return f"{CLICK_WORDS[kind]} {point_words(action.get('x'), action.get('y'))}"
-    if kind == "drag":
-        start, end = (
-            point_words(action.get("x"), action.get("y")),
-            point_words(action.get("to_x"), action.get("to_y")),
-        )
-        return f"Drag {start} → {end}"
-    if kind == "scroll":
-        return f"Scroll {scroll_words(action)}"
-    if kind == "type":
-        return f"Type “{action.get('text') or ''}”"
-    if kind == "key":
-        return "Press " + " + ".join(key_caps(action))
-    if kind == "wait":
-        return f"Wait {action.get('seconds') or 0:g} s"
-    if kind == "terminate":
-        return f"Terminate: {action.get('status') or 'success'}"
-    return kind
-
-
-def point_words(x: int | None, y: int | None) -> str:
-    return "at pointer" if x is None or y is None else f"{x}, {y}"
-
-
-def scroll_words(action: dict[str, Any]) -> str:
-    """ "down 3", "left 2", both when both are set."""
-    across, down = action.get("scroll_x") or 0, action.get("scroll_y") or 0
-    words = []
-    if down:
-        words.append(f"{'down' if down > 0 else 'up'} {abs(down)}")
-    if across:
-        words.append(f"{'right' if across > 0 else 'left'} {abs(across)}")
-    return ", ".join(words) or "0"
-
-
-def key_caps(action: dict[str, Any]) -> list[str]:
-    """Labels of the key caps of a chord; empty for other kinds."""
-    return [
-        KEY_SYMBOLS.get(key.lower(), key if len(key) > 1 else key.upper()) for key in action.get("keys") or ()
-    ]
 
 
 def raw_coordinates(turn: TurnRecord, coordinate_space: str) -> str:
@@ -235,16 +177,3 @@ def running_terms(turns: Sequence[TurnRecord | BriefTurn]) -> list[dict[str, Any
             entry["value"] += float(term.get("value", 0.0))
             entry["contribution"] += float(term.get("contribution", 0.0))
     return list(found.values())
-
-
-def action_signature(action: dict[str, Any] | None) -> str:
-    """An action with its point on a coarse grid: equal for clicks that land on the same widget."""
-    if not action:
-        return "-"
-    grid = 24  # pixels: about the height of a menu row
-    kind = action.get("kind", "")
-    point = ""
-    if action.get("x") is not None and action.get("y") is not None:
-        point = f"@{action['x'] // grid},{action['y'] // grid}"
-    words = action.get("text") or "+".join(action.get("keys") or ())
-    return f"{kind}{point}:{words}:{action.get('scroll_y') or 0}"

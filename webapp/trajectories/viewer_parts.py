@@ -13,14 +13,14 @@ from django.template.loader import render_to_string
 from training.contracts.number_text import counted
 from training.contracts.types import Limit, TrajectoryStatus
 from webapp.lib.turn_time import time_of
+from webapp.trajectories.action_words import actions_caption, actions_of, key_caps
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.queries.trajectories import brief_turns
 from webapp.trajectories.turn_display import (
     UNSETTLED_WORDS,
     BriefTurn,
-    action_caption,
-    key_caps,
     running_terms,
+    steps_of,
     terms_total,
     turn_json,
     turn_state,
@@ -50,8 +50,9 @@ def card_context(turn: TurnRecord) -> dict[str, Any]:
     return {
         "turn": turn,
         "state": turn_state(turn),
-        "caption": action_caption(turn.action) if turn.action else "",
-        "keys": key_caps(turn.action) if turn.action else [],
+        "caption": actions_caption(actions_of(turn)),
+        "keys": key_caps(turn.action) if turn.action and not turn.earlier_actions else [],
+        "steps": steps_of(actions_of(turn)),
         "completion": completion,
         "texts": {name: text[:MAX_CARD_TEXT] for name, text in texts.items()},
         "num_cut": sum(max(0, len(text) - MAX_CARD_TEXT) for text in texts.values()),
@@ -82,7 +83,7 @@ class FirstPage:
     def cells(self) -> list[dict[str, Any]]:
         """What `turn_cell.html` shows of each of the first turns."""
         first = self.turns[:NUM_FIRST_CELLS]
-        captions = (action_caption(turn.action) if turn.action else "" for turn in first)
+        captions = (actions_caption(actions_of(turn)) for turn in first)
         return [{"turn": turn, "caption": caption} for turn, caption in zip(first, captions, strict=True)]
 
     def cards(self) -> list[dict[str, Any]]:

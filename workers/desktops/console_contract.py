@@ -106,7 +106,8 @@ class Console(Protocol):
 
 def require_typable(action: Action) -> None:
     """Raises ActionRefused for text that no desktop can be typed."""
-    if mistake := typing_mistake(action.text or "" if action.kind is ActionKind.TYPE else ""):
+    is_text = action.kind in (ActionKind.TYPE, ActionKind.PASTE)
+    if mistake := typing_mistake(action.text or "" if is_text else ""):
         raise ActionRefused(mistake)
 
 

@@ -24,9 +24,9 @@ class NoPolicy(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What an actor wants at one turn; exactly one of `action` and `parse_error` is set."""
+    """What an actor wants at one turn: actions in order, at least one, or why there are none."""
 
-    action: Action | None = None
+    actions: tuple[Action, ...] = ()
     completion: Completion | None = None
     parse_error: str | None = None
     dialect: str = ""
@@ -91,9 +91,10 @@ class PolicyActor:
             space=config.prompt.coordinate_space,
             screen=screen,
             image=resized_size(screen, config.model.min_pixels, config.model.max_pixels),
+            most=config.prompt.actions_per_turn,
         )
         return Decision(
-            action=parsed.action,
+            actions=parsed.actions,
             completion=completion.model_copy(update={"spent_ms": {}}),
             spent_ms=completion.spent_ms,
             parse_error=parsed.error,
@@ -138,7 +139,7 @@ class OracleActor:
         self._task = task
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
-        return Decision(action=next_action(self._task, turns))
+        return Decision(actions=(next_action(self._task, turns),))
 
     def resume(self, turns: Sequence[Turn]) -> None:
         """It counts the turns itself."""
@@ -158,7 +159,7 @@ class ScriptedActor:
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         done = Action(kind=ActionKind.TERMINATE, status="success")
         place = len(turns) - self._num_before
-        return Decision(action=self._actions[place] if place < len(self._actions) else done)
+        return Decision(actions=(self._actions[place] if place < len(self._actions) else done,))
 
     def resume(self, turns: Sequence[Turn]) -> None:
         self._num_before = len(turns)
@@ -171,7 +172,7 @@ class IdleActor:
     """Says at once that it is done: the do-nothing check of a task."""
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
-        return Decision(action=Action(kind=ActionKind.TERMINATE, status="success"))
+        return Decision(actions=(Action(kind=ActionKind.TERMINATE, status="success"),))
 
     def resume(self, turns: Sequence[Turn]) -> None:
         pass

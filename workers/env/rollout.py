@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from training.actions.coordinates import off_screen_error
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.turn_trace import TurnPart
 from training.contracts.types import Action, ActionKind, Limit, Observation, Source, TrajectoryStatus, Turn
@@ -19,7 +18,6 @@ from webapp.lib.outage_retries import working_time
 from webapp.worker_door import trajectories as calls
 from webapp.worker_door.assignments import Assignment
 from workers import identity
-from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.desktops.late_repaints import Unsettled
 from workers.env.actors import Actor, Decision
@@ -29,6 +27,7 @@ from workers.env.takeover.takeovers import Takeover, Takeovers
 from workers.env.turn_reports import begin_turn
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.env.turn_trace import TurnTrace
+from workers.environments.agent_hands import AgentHands, Done
 from workers.environments.contract import Explaining, Noticing
 from workers.environments.milestone_watch import MilestoneWatch
 from workers.environments.registry import Environment
@@ -60,6 +59,7 @@ class Rollout:
         self._environment = environment
         self._actor = actor
         self._turns: list[Turn] = []
+        self._hands = AgentHands(environment)
         before = assignment.branch.milestones if assignment.branch else ()
         self._milestones = MilestoneWatch(assignment.task, environment, before)
 
@@ -71,6 +71,7 @@ class Rollout:
         reports().report(calls.begin_running, self._row.pk, desktop_id, here, provider, self._task.screen)
         self._require_wanted()
         ending = self._take_turns()
+        self._hands.let_go()
         if isinstance(self._environment, Noticing):
             self._environment.wait_for_late()
         final = self._environment.observe()
@@ -122,6 +123,7 @@ class Rollout:
             return
         wake_from(self._environment, branch.snapshot)
         self._turns.extend(branch.turns)
+        self._hands.note(action for turn in branch.turns for action in turn.actions)
         self._actor.resume(branch.turns)
 
     def _max_turns(self) -> int:
@@ -140,7 +142,10 @@ class Rollout:
         now = reports().trajectory_now(self._row.pk)
         if now.has_ended:
             raise TrajectoryEnded
-        return takeovers.wait(self._has_ended) if takeovers.may_begin(now) else None
+        if not takeovers.may_begin(now):
+            return None
+        self._hands.let_go()
+        return takeovers.wait(self._has_ended)
 
     def _take_turns(self) -> Ending:
         deadline = working_time() + self._assignment.config.desktops.trajectory_timeout_s
@@ -178,27 +183,29 @@ class Rollout:
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TOKENS)
             deadline += decision.completion.waited_s if decision.completion else 0.0
             trace.lap(TurnPart.TRANSFER, inside=decision.spent_ms)
-            action, completed_at = decision.action, datetime.now(UTC)
+            completed_at = datetime.now(UTC)
             unsettled = Unsettled.LATER if self._has_changed() else frame.unsettled
+            done = self._hands.do(decision.actions, (frame.width, frame.height))
+            action = done.last
             if action is not None and action.kind is ActionKind.TERMINATE:
                 seen = (frame, self._environment.observe())
-                self._close(index, unsettled, observation, decision, None, seen, completed_at, trace)
+                self._close(index, unsettled, observation, decision, done, seen, completed_at, trace)
                 return Ending(TrajectoryStatus.TERMINATED, action)
-            error = self._act(action, (frame.width, frame.height))
             trace.lap(TurnPart.ACT)
             after = self._environment.observe()
             is_late = working_time() > deadline
             if num_decided < self._max_turns() and not is_late:
                 reports().show_screen(self._row.pk, index + 1, after)
             trace.lap(TurnPart.SCREENSHOT)
-            self._close(index, unsettled, observation, decision, error, (frame, after), completed_at, trace)
+            self._close(index, unsettled, observation, decision, done, (frame, after), completed_at, trace)
             self._look_for_milestones()
-            text = result_text(decision, error)
+            text = result_text(decision, done.error)
             frame = after
             if is_late:
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TIME)
-        limit = Limit.TASK_TURNS if self._task.max_turns else Limit.TURNS
-        return Ending(TrajectoryStatus.TRUNCATED, action, limit)
+        return Ending(
+            TrajectoryStatus.TRUNCATED, action, Limit.TASK_TURNS if self._task.max_turns else Limit.TURNS
+        )
 
     def _second_look(self, frame: Frame, index: int) -> Frame:
         """Another picture where the screen changed while the last turn was recorded."""
@@ -212,36 +219,19 @@ class Rollout:
         """Whether the screen is another one than in the last picture, as far as that is noticed."""
         return isinstance(self._environment, Noticing) and self._environment.has_changed()
 
-    def _act(self, action: Action | None, screen: tuple[int, int]) -> str | None:
-        """Do it; what the desktop refuses is the agent's mistake: recorded, and the rollout goes on.
-
-        `screen`: the picture's size, which a program may have changed.
-        """
-        if action is None:
-            return None
-        if mistake := off_screen_error(action, screen):
-            return mistake
-        try:
-            self._environment.act(action)
-        except EnvError as error:
-            if error.kind is not ErrorKind.TASK:
-                raise
-            return str(error)
-        return None
-
     def _close(
         self,
         index: int,
         unsettled: str | None,
         observation: Observation,
         decision: Decision,
-        action_error: str | None,
+        done: Done,
         screens: tuple[Frame, Frame],
         completed_at: datetime,
         trace: TurnTrace,
     ) -> None:
-        """Record what became of a turn; `screens` are those before and after its action."""
-        action, (before, after) = decision.action, screens
+        """Record what became of a turn; `screens` are those before and after its actions."""
+        action, (before, after) = done.last, screens
         is_end = action is not None and action.kind is ActionKind.TERMINATE
         turn = Turn(
             index=index,
@@ -249,9 +239,10 @@ class Rollout:
             observation=observation,
             completion=decision.completion,
             action=action,
+            earlier_actions=done.tried[:-1],
             parse_error=decision.parse_error,
             dialect=decision.dialect,
-            action_error=action_error,
+            action_error=done.error,
             screen_changed=None if is_end else after.raw_digest != before.raw_digest,
             measured=measured_turn(action, before, after),
             unsettled=unsettled or "",

@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from training.contracts.types import Action, ActionKind, Task
+from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.env_server.rewarded_episode import RewardedEpisode
 from workers.env_server.waiting_line import WaitingLine
+from workers.environments.agent_hands import AgentHands, Done
 from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.environments.local import LocalEnvironment
 
@@ -37,6 +38,7 @@ class Episode:
     def __init__(self, episode_id: str, environment: LocalEnvironment, request: EnvironmentRequest) -> None:
         self.episode_id = episode_id
         self.environment = environment
+        self.hands, self.done = AgentHands(environment), Done()
         self.screen = request.screen
         self.holder = request.holder
         self.key = request.key
@@ -57,6 +59,7 @@ class Episode:
             self.environment.reset()
         self._is_used = True
         self.task, self.num_steps, self._last_action, self._score = task, 0, None, None
+        self.hands = AgentHands(self.environment)
         self.environment.prepare(task)
         return self.environment.observe()
 
@@ -65,10 +68,10 @@ class Episode:
         self._is_used = True
         self._score = None
         self.num_steps += 1
-        for action in program:
-            self._last_action = action
-            if action.kind is not ActionKind.TERMINATE:
-                self.environment.act(action)
+        self.done = self.hands.do(program, self.screen)
+        self._last_action = self.done.last
+        if self.done.error is not None:
+            raise EnvError(self.done.error, kind=ErrorKind.TASK)
         return self.environment.observe()
 
     def evaluate(self) -> float:
@@ -76,6 +79,7 @@ class Episode:
         if self.task is None:
             raise EnvError("the episode has no task; reset it with a task_config", kind=ErrorKind.TASK)
         if self._score is None:
+            self.hands.let_go()
             self._score = self.environment.evaluate(self.task, self._last_action)
         return self._score
 

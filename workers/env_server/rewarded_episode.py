@@ -15,6 +15,7 @@ from training.rewards.compute import Reward, compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.env.measured_turn import measured_turn
+from workers.environments.agent_hands import Done
 from workers.environments.contract import Environment
 from workers.environments.milestone_watch import MilestoneWatch
 
@@ -24,6 +25,10 @@ class Steps(Protocol):
 
     @property
     def environment(self) -> Environment: ...
+
+    @property
+    def done(self) -> Done:
+        """What became of the last step's actions."""
 
     def step(self, program: list[Action]) -> Frame: ...
 
@@ -70,11 +75,13 @@ class RewardedEpisode:
             refused = str(error)
             seen = episode.environment.observe()
         before, self.frame = self.frame, seen
-        action = program[-1] if program else None
+        tried = episode.done.tried if program else ()
+        action = tried[-1] if tried else None
         turn = Turn(
             index=len(self.turns),
             observation=Observation(sha256=before.sha256, width=before.width, height=before.height),
             action=action,
+            earlier_actions=tried[:-1],
             parse_error=parse_error or None,
             action_error=refused or None,
             screen_changed=before.raw_digest != seen.raw_digest,

@@ -16,7 +16,7 @@ from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind
 from workers.desktops.contract import EnvError, ErrorKind
 
-MAX_CALLS = 100
+MAX_CALLS = 50
 FENCES = ("```python", "```")
 PASTE_KEYS = Action(kind=ActionKind.KEY, keys=("ctrl", "v"))
 CONTROL = ("WAIT", "DONE", "FAIL")

@@ -43,6 +43,7 @@ function clickMarks(turn) {
 
 function dragMarks(turn) {
   const { x, y, to_x: toX, to_y: toY } = turn.action;
+  if (!isPointed(turn.action)) return [place(make("span", "overlay-ring"), toX, toY, turn), pointLabel(turn, turn.caption, toX, toY)];
   return [
     line("overlay-drag", [x, y], [toX, toY], turn),
     place(make("span", "overlay-dot"), x, y, turn),
@@ -79,11 +80,30 @@ function wordCaption(text, tone = "") {
   return caption;
 }
 
+const isPointed = ({ x }) => x !== null && x !== undefined;
+
+// Of a completion with several actions: each point with its number, and all of them as a list.
+function programMarks(turn) {
+  const list = make("ol", "overlay-caption overlay-program");
+  const marks = turn.steps.flatMap((step, index) => {
+    list.append(make("li", "", step.caption));
+    const isDrawn = isPointed(step.action) && step.action.kind !== "terminate";
+    return isDrawn ? marksOf({ ...turn, ...step, caption: `${index + 1}` }) : [];
+  });
+  return [...marks, list];
+}
+
+function marksOf(turn) {
+  const drawer = DRAWERS[turn.action.kind] ?? (isPointed(turn.action) ? clickMarks : undefined);
+  return drawer ? drawer(turn) : [wordCaption(turn.caption)];
+}
+
 const DRAWERS = {
   drag: dragMarks,
   scroll: scrollMarks,
-  key: (turn) => [keyCaption(turn)],
+  key: (turn) => [turn.keys.length ? keyCaption(turn) : wordCaption(turn.caption)],
   type: (turn) => [textCaption(turn)],
+  paste: (turn) => [textCaption(turn)],
   wait: (turn) => [wordCaption(turn.caption)],
   terminate: (turn) => [wordCaption(turn.caption, turn.action.status === "failure" ? "is-bad" : "is-good")],
 };
@@ -93,11 +113,8 @@ export function drawOverlay(layer, turn) {
   if (!turn || turn.isEnd) return layer.replaceChildren();
   const marks = [];
   if (turn.parseError) marks.push(wordCaption("No action: could not parse the completion", "is-bad"));
-  else if (turn.action) {
-    const hasPoint = turn.action.x !== null && turn.action.x !== undefined;
-    const drawer = DRAWERS[turn.action.kind] ?? (hasPoint ? clickMarks : (known) => [wordCaption(known.caption)]);
-    marks.push(...drawer(turn));
-  }
+  else if (turn.steps?.length) marks.push(...programMarks(turn));
+  else if (turn.action) marks.push(...marksOf(turn));
   if (turn.actionError) marks.push(wordCaption(`Refused: ${turn.actionError}`, "is-bad is-error"));
   layer.replaceChildren(...marks);
 }

@@ -25,8 +25,8 @@ class TypingAgent:
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         if index == self.ends_after:
-            return Decision(action=Action(kind=ActionKind.TERMINATE, status="success"))
-        return Decision(action=Action(kind=ActionKind.TYPE, text="mmmmm"))
+            return Decision(actions=(Action(kind=ActionKind.TERMINATE, status="success"),))
+        return Decision(actions=(Action(kind=ActionKind.TYPE, text="mmmmm"),))
 
     def resume(self, turns: list[Turn]) -> None: ...
 

@@ -56,7 +56,8 @@ def random_turns(trajectory: Trajectory, dice: random.Random) -> None:
     number = dice.randrange(9)
     for index in range(number):
         kind = dice.choice([None, *ActionKind])
-        action = kind and {"kind": kind.value, "x": dice.randrange(3), "y": 5}
+        parts = {"text": "a", "keys": ["ctrl"]}
+        action = kind and {"kind": kind.value, "x": dice.randrange(3), "y": 5, **parts}
         if kind is ActionKind.TERMINATE:
             action = {"kind": "terminate", "status": dice.choice(["success", "failure"])}
         make_turn(

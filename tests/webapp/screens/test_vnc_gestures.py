@@ -131,18 +131,108 @@ def test_shortcuts_and_keys_without_a_character_are_key_actions(person):
     ]
 
 
-def test_a_modifier_that_was_used_is_no_action_of_its_own(person):
+def test_shift_alone_is_no_action(person):
+    person.tap(SHIFT)
+    assert person.actions() == []
+
+
+def test_modifiers_that_are_held_belong_to_the_pointer(person):
     person.down(CTRL)
     person.click(3, 4)
+    person.click(90, 4)
+    person.click(90, 4, 1 << 4)
     person.up(CTRL)
-    person.tap(SHIFT)
-    assert [action["kind"] for action in person.actions()] == ["click"]
+    person.down(SHIFT)
+    person.mouse(1, 10, 10)
+    person.mouse(0, 80, 90)
+    person.up(SHIFT)
+    person.click(3, 4)
+    assert person.actions() == [
+        {"kind": "click", "x": 3, "y": 4, "modifiers": ["ctrl"]},
+        {"kind": "click", "x": 90, "y": 4, "modifiers": ["ctrl"]},
+        {"kind": "scroll", "x": 90, "y": 4, "scroll_y": 1, "modifiers": ["ctrl"]},
+        {"kind": "drag", "x": 10, "y": 10, "to_x": 80, "to_y": 90, "modifiers": ["shift"]},
+        {"kind": "click", "x": 3, "y": 4},
+    ]
+
+
+def test_a_click_with_another_modifier_is_another_click(person):
+    person.click(3, 4)
+    person.down(CTRL)
+    person.click(3, 4)
+    assert [action["kind"] for action in person.actions()] == ["click", "click"]
+
+
+def test_more_than_three_clicks_are_counted(person):
+    for _ in range(5):
+        person.click(3, 4)
+    assert person.actions() == [{"kind": "click", "x": 3, "y": 4, "presses": 5}]
+
+
+@pytest.mark.parametrize(("button", "name"), [(2, "middle"), (4, "right")])
+def test_a_drag_says_its_button(person, button, name):
+    person.mouse(button, 10, 10)
+    person.mouse(0, 80, 90)
+    assert person.actions() == [{"kind": "drag", "x": 10, "y": 10, "to_x": 80, "to_y": 90, "button": name}]
+
+
+def hold(person: Person, keysym: int, seconds: float, repeats: int = 0) -> None:
+    person.down(keysym)
+    for _ in range(repeats):
+        person.wait(seconds / (repeats + 1) - 0.05)
+        person.down(keysym)
+    person.wait(seconds / (repeats + 1))
+    person.up(keysym)
+
+
+def test_a_key_that_stays_down_is_held_for_that_time(person):
+    hold(person, LEFT, 1.5)
+    hold(person, LEFT, 0.3)
+    person.down(CTRL)
+    hold(person, ord("z"), 2.0)
+    person.up(CTRL)
+    person.type("ab")
+    hold(person, ord("w"), 3.0)
+    hold(person, SUPER, 1.0)
+    assert person.actions() == [
+        {"kind": "key", "keys": ["Left"], "seconds": 1.5},
+        {"kind": "key", "keys": ["Left"]},
+        {"kind": "key", "keys": ["ctrl", "z"], "seconds": 2.0},
+        {"kind": "type", "text": "ab"},
+        {"kind": "key", "keys": ["w"], "seconds": 3.0},
+        {"kind": "key", "keys": ["super"], "seconds": 1.0},
+    ]
+
+
+def test_a_key_that_comes_again_is_held_until_a_desktop_repeats_it_as_often(person):
+    hold(person, LEFT, 1.5, repeats=10)
+    assert person.actions() == [{"kind": "key", "keys": ["Left"], "seconds": 0.66 + 9.5 * 0.04}]
+
+
+def test_a_character_that_comes_again_is_text(person):
+    person.type("a")
+    hold(person, ord("b"), 1.5, repeats=3)
+    assert person.actions() == [{"kind": "type", "text": "abbbb"}]
+
+
+def test_switching_on_while_alt_is_held_is_one_chord(person):
+    person.down(ALT)
+    person.tap(0xFF09)
+    person.wait(3)
+    person.tap(0xFF09)
+    person.up(ALT)
+    person.tap(RETURN)
+    assert person.actions() == [
+        {"kind": "key", "keys": ["alt", "Tab"], "presses": 2},
+        {"kind": "key", "keys": ["Return"]},
+    ]
 
 
 def test_an_action_is_told_when_it_begins_and_when_it_is_over():
     reader = GestureReader(next_index=7)
     (begun,) = reader.read(KeyEvent(ord("x"), True), 5.0)
     assert (begun.index, begun.began_at, begun.action) == (7, 5.0, None)
+    assert reader.read(KeyEvent(ord("x"), False), 5.1) == []
     assert reader.tick(5.5) == []
     (ended,) = reader.tick(8.0)
     assert (ended.index, ended.action.text, ended.ended_at) == (7, "x", 5.0)

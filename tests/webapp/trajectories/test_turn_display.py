@@ -4,15 +4,10 @@ import json
 
 import pytest
 
+from webapp.trajectories.action_words import action_caption, action_signature
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.token_display import heat, least_certain, tokens
-from webapp.trajectories.turn_display import (
-    action_caption,
-    action_signature,
-    raw_coordinates,
-    turn_state,
-    waterfall,
-)
+from webapp.trajectories.turn_display import raw_coordinates, turn_state, waterfall
 
 
 @pytest.mark.parametrize(

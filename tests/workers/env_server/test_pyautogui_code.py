@@ -31,7 +31,9 @@ def calls_of(action: Action) -> list[Action]:
         released = [Action(kind=K.KEY_UP, keys=(key,)) for key in reversed(action.keys)]
         return [*held, Action(kind=K.WAIT, seconds=action.seconds), *released]
     if action.kind is K.KEY and action.presses > 1 and len(action.keys) > 1:
-        return [Action(kind=K.KEY, keys=action.keys)] * action.presses
+        held = [Action(kind=K.KEY_DOWN, keys=(key,)) for key in action.keys[:-1]]
+        released = [Action(kind=K.KEY_UP, keys=(key,)) for key in reversed(action.keys[:-1])]
+        return [*held, action.model_copy(update={"keys": action.keys[-1:]}), *released]
     if action.kind is K.DRAG and action.x is not None:
         return [Action(kind=K.MOVE, x=action.x, y=action.y), action.model_copy(update={"x": None, "y": None})]
     if is_diagonal(action):

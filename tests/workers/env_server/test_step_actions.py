@@ -61,3 +61,25 @@ def test_anything_else_is_refused_with_the_reason(action, why):
     with pytest.raises(EnvError, match=why) as caught:
         read(action)
     assert caught.value.kind is ErrorKind.TASK
+
+
+def test_text_that_is_copied_and_pasted_is_one_action():
+    paste = "import pyperclip\npyperclip.copy('é 日本')\npyautogui.hotkey('ctrl', 'v')"
+    code = f"{paste}\npyautogui.keyDown('shift')"
+    assert read_program(code, (640, 480), 0.0) == [
+        Action(kind="paste", text="é 日本"),
+        Action(kind="key_down", keys=("shift",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("pyperclip.copy('a')", "paste it in the same step"),
+        ("pyperclip.copy(1)\npyautogui.hotkey('ctrl', 'v')", "text must be"),
+        ("pyperclip.copy(open('x').read())\npyautogui.hotkey('ctrl', 'v')", "one text in quotes"),
+    ],
+)
+def test_a_clipboard_is_used_for_a_paste_alone(code, words):
+    with pytest.raises(EnvError, match=words):
+        read_program(code, (640, 480), 0.0)

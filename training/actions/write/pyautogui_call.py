@@ -72,7 +72,7 @@ def key_calls(action: Action) -> list[str]:
         return [_call(name, key) for key in keys]
     if action.presses > 1 and len(keys) == 1:
         return [_call("press", keys[0], f"presses={action.presses}")]
-    return [_call("press" if len(keys) == 1 else "hotkey", *keys)] * action.presses
+    return [_call("press" if len(keys) == 1 else "hotkey", *keys)]
 
 
 def _call(name: str, *arguments: str) -> str:

@@ -74,12 +74,9 @@ def _calls(action: Action) -> list[str]:
             return [_typing(action.text or "")]
         case ActionKind.PASTE:
             return [f"pyperclip.copy({action.text!r})", "pyautogui.hotkey('ctrl', 'v')"]
-        case ActionKind.KEY if action.seconds:
-            pause = f"time.sleep({action.seconds})"
-            return [*held_calls(action.keys), pause, *released_calls(action.keys)]
-        case ActionKind.KEY if action.presses == 1:
-            return [f"pyautogui.hotkey({', '.join(repr(key_of(key)) for key in action.keys)})"]
-        case ActionKind.KEY | ActionKind.KEY_DOWN | ActionKind.KEY_UP:
+        case ActionKind.KEY:
+            return _chord_calls(action)
+        case ActionKind.KEY_DOWN | ActionKind.KEY_UP:
             return key_calls(action)
         case ActionKind.SCROLL:
             return scroll_calls(action, at)
@@ -90,6 +87,16 @@ def _calls(action: Action) -> list[str]:
         case ActionKind.WAIT:
             return [pyautogui_call(action, _pixels)]
     return [pointer_call(action, at)]
+
+
+def _chord_calls(action: Action) -> list[str]:
+    if action.seconds:
+        pause = f"time.sleep({action.seconds})"
+        return [*held_calls(action.keys), pause, *released_calls(action.keys)]
+    if action.presses == 1:
+        return [f"pyautogui.hotkey({', '.join(repr(key_of(key)) for key in action.keys)})"]
+    last = key_calls(action.model_copy(update={"keys": action.keys[-1:]}))
+    return [*held_calls(action.keys[:-1]), *last, *released_calls(action.keys[:-1])]
 
 
 def _pixels(x: int, y: int) -> list[int]:

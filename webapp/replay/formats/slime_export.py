@@ -23,10 +23,10 @@ from webapp.replay.formats.messages import read_action
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.replay.turn_edits import TurnEdit, as_trained
 from webapp.replay.turn_ratings import bad_turns
+from webapp.trajectories.action_words import action_caption
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
-from webapp.trajectories.turn_display import action_caption
 
 SYSTEM = (
     "You operate a desktop computer with the tool computer_use. Look at the screenshot, say in a few words "

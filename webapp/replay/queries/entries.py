@@ -38,6 +38,7 @@ PLAYER_COLUMNS = (
     "width",
     "height",
     "action",
+    "earlier_actions",
     "thought",
     "parse_error",
     "action_error",

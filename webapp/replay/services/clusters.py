@@ -42,7 +42,7 @@ def compare_waiting() -> Iterator[int]:
 
 def _compare(entry: ReplayEntry, founders: dict[tuple[int, int], list[Founder]]) -> None:
     edit, rows = TurnEdit.read(entry.edit), entry.trajectory.turns.order_by("index")
-    rows = rows.only("trajectory", "index", "frame", "action")
+    rows = rows.only("trajectory", "index", "frame", "action", "earlier_actions")
     turns = [turn for turn in rows if edit.state_of(turn.index) == "trained"]
     outline = outline_of(turns)
     screens = screens_hash([turn.frame for turn in turns if turn.frame])

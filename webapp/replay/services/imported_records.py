@@ -19,6 +19,7 @@ from webapp.replay.services.labels import label_entry
 from webapp.replay.turn_edits import NothingGood, TurnEdit
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling
+from webapp.trajectories.services.turns import stored_actions
 
 ASSUMED_TAG = "assumed-reward"
 
@@ -131,6 +132,7 @@ def turn_row(trajectory: Trajectory, turn: Turn, thought: str = "") -> TurnRecor
         completion=turn.completion and turn.completion.model_dump(mode="json"),
         thought=thought,
         action=turn.action and turn.action.model_dump(mode="json", exclude_defaults=True),
+        earlier_actions=stored_actions(turn.earlier_actions),
         dialect=turn.dialect,
         parse_error=turn.parse_error or "",
         action_error=turn.action_error or "",

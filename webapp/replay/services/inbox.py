@@ -14,7 +14,7 @@ from webapp.trajectories.models import Trajectory
 
 ADMISSION_SCORE = 0.5
 """Trajectories that scored less never reach the inbox."""
-TURN_COLUMNS = ("trajectory", "index", "frame", "action", "parse_error", "action_error")
+TURN_COLUMNS = ("trajectory", "index", "frame", "action", "earlier_actions", "parse_error", "action_error")
 
 
 # --- admission ---------------------------------------------------------------------------------------

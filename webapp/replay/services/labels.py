@@ -139,7 +139,7 @@ def record_label(action: AuditAction, entry: ReplayEntry, user: User, **detail: 
     log_action(action, person=user, team=entry.team_id, kind="entry", object_id=entry.pk, **detail)
 
 
-TURN_COLUMNS = ("trajectory", "index", "action", "parse_error", "action_error")
+TURN_COLUMNS = ("trajectory", "index", "action", "earlier_actions", "parse_error", "action_error")
 LIKENESS_COLUMNS = ["signature", "cluster", "has_bad_turns"]
 LABEL_COLUMNS = ["verdict", "tags", "note", "edit", "labelled_by", "labelled_at"]
 

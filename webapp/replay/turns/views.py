@@ -32,8 +32,9 @@ from webapp.replay.services.process_labels import (
 from webapp.replay.turn_edits import TurnEdit
 from webapp.replay.turn_ratings import BAD, GOOD, balance_of
 from webapp.trajectories.access import get_trajectory
+from webapp.trajectories.action_words import action_caption
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.turn_display import action_caption, turn_json
+from webapp.trajectories.turn_display import turn_json
 
 MARKS = {"good": GOOD, "bad": BAD, "none": None}
 

@@ -23,12 +23,13 @@ from webapp.reports.frozen_content import picture_path, pictures_of
 from webapp.reports.models import ReportVersion
 from webapp.reports.pages import version_context
 from webapp.reports.static_folder.chart_svg import chart_svg
+from webapp.trajectories.action_words import actions_caption, actions_of, key_caps
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.queries.groups import group_lane
 from webapp.trajectories.queries.trajectories import turns_of
 from webapp.trajectories.side_by_side.group_turns import group_turns
-from webapp.trajectories.turn_display import action_caption, key_caps, terms_total, turn_state
+from webapp.trajectories.turn_display import terms_total, turn_state
 from webapp.trajectories.viewer_parts import reward_context
 
 STYLE = (
@@ -111,17 +112,18 @@ def _card(turn: TurnRecord) -> dict[str, Any]:
     return {
         "turn": turn,
         "state": turn_state(turn),
-        "caption": action_caption(action) if action else "",
-        "keys": key_caps(action),
+        "caption": actions_caption(actions_of(turn)),
+        "keys": [] if turn.earlier_actions else key_caps(action),
         "written": (turn.completion or {}).get("text", ""),
-        "marks": _marks(turn, action),
+        "marks": _marks(turn),
         "total": terms_total(turn.terms) if turn.terms else None,
     }
 
 
-def _marks(turn: TurnRecord, action: dict[str, Any]) -> list[tuple[float, float]]:
-    """Where the action's points lie, in percent of the screen."""
-    points = [(action.get("x"), action.get("y")), (action.get("to_x"), action.get("to_y"))]
+def _marks(turn: TurnRecord) -> list[tuple[float, float]]:
+    """Where its actions' points lie, in percent of the screen."""
+    names = (("x", "y"), ("to_x", "to_y"))
+    points = [(action.get(x), action.get(y)) for action in actions_of(turn) for x, y in names]
     return [
         (round(100 * x / turn.width, 2), round(100 * y / turn.height, 2))
         for x, y in points

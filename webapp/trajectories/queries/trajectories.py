@@ -61,9 +61,10 @@ def brief_turns(trajectory: Trajectory) -> list[BriefTurn]:
 def brief_rows(turns: QuerySet[TurnRecord]) -> QuerySet[TurnRecord, Any]:
     """The fields of a `BriefTurn` of each, in their order."""
     action_json, terms_json = Cast("action", TextField()), Cast("terms", TextField())
+    earlier_json = Cast("earlier_actions", TextField())
     return turns.values_list(
         *("trajectory_id", "index", "frame", "width", "height"),
-        *(action_json, "parse_error", "action_error", terms_json, "source"),
+        *(action_json, "parse_error", "action_error", terms_json, "source", earlier_json),
     )
 
 

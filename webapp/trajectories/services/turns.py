@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
-from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
+from training.contracts.types import Action, Observation, Source, TrajectoryStatus, Turn
 from webapp.lib.remote_calls import OwnOpenTrajectory, env_host
 from webapp.lib.statements.single_rows import insert_row, update_each, update_row
 from webapp.live.event_publishing import publish, publish_to
@@ -75,6 +75,7 @@ def close_turn(
             completion=turn.completion and turn.completion.model_dump(mode="json"),
             thought=thought,
             action=turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
+            earlier_actions=stored_actions(turn.earlier_actions),
             dialect=turn.dialect,
             parse_error=turn.parse_error or "",
             action_error=turn.action_error or "",
@@ -87,6 +88,11 @@ def close_turn(
         )
         _count(trajectory_id, turn)
         publish(stream_of(trajectory_id), "turn.updated", {"trajectory": trajectory_id, "index": turn.index})
+
+
+def stored_actions(actions: tuple[Action, ...]) -> list[dict[str, Any]] | None:
+    """As `TurnRecord.earlier_actions` holds them."""
+    return [action.model_dump(mode="json", exclude_defaults=True) for action in actions] or None
 
 
 def _count(trajectory_id: int, turn: Turn) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import ascii_uppercase
 
+from webapp.trajectories.action_words import actions_caption, actions_of
 from webapp.trajectories.alignment import AlignedTurn, align
 from webapp.trajectories.queries.groups import Lane, LaneRow
-from webapp.trajectories.turn_display import BriefTurn, action_caption
+from webapp.trajectories.turn_display import BriefTurn
 
 MAX_AT_ONCE = 40
 """Turns that the page shows; it is turned over to the others."""
@@ -82,7 +83,7 @@ def _turn(row: AlignedTurn[BriefTurn]) -> GroupTurn:
     deeds = []
     for number in sorted(set(known)):
         turn = row.turns[row.deeds.index(number)]
-        words = action_caption(turn.action) if turn and turn.action else "No action"
+        words = actions_caption(actions_of(turn)) if turn and turn.action else "No action"
         deeds.append(Deed(letter(number), words, known.count(number)))
     return GroupTurn(row.index + 1, [letter(deed) if deed is not None else "" for deed in row.deeds], deeds)
 

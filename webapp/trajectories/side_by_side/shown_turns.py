@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from webapp.trajectories.action_words import actions_caption, actions_of
 from webapp.trajectories.alignment import AlignedTurn
 from webapp.trajectories.models import TurnRecord
-from webapp.trajectories.turn_display import action_caption
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def _shown(turn: TurnRecord | None) -> ShownTurn | None:
     action = turn.action or {}
     return ShownTurn(
         turn,
-        action_caption(action) if action else "",
+        actions_caption(actions_of(turn)),
         _share(action.get("x"), turn.width),
         _share(action.get("y"), turn.height),
     )

@@ -5,8 +5,8 @@ from typing import Any
 from django import template
 
 from webapp.trajectories import viewer_parts
+from webapp.trajectories.action_words import action_caption
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.turn_display import action_caption
 
 register = template.Library()
 

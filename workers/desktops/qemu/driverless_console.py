@@ -46,9 +46,13 @@ class Ps2Keys(QmpInput):
         for up in (*(key(name, False) for name in ALL_KEYS), *(button(name, False) for name in BUTTONS)):
             self._send(up)
             self._wait_taken()
+        self._held.clear()
 
     def _chord(self, keys: list[str]) -> None:
         super()._chord(keys)
+        self._settle()
+
+    def _settle(self) -> None:
         time.sleep(KEY_GAP_S)
         self._wait_taken()
 

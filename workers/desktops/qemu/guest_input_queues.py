@@ -43,10 +43,10 @@ class GuestQueues:
         """Before this many events are sent: wait while the guest may have too many already."""
         if self._num_sent + num_events > BURST:
             self.wait_taken()
-            self._let_programs_read()
+            self.let_programs_read()
         self._num_sent += num_events
 
-    def _let_programs_read(self) -> None:
+    def let_programs_read(self) -> None:
         """One answer is enough where it comes quickly; where it does not, others may wait longer still."""
         for _ in range(SLOW_ASKS):
             if self._ask is None:

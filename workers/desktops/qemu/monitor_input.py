@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from training.contracts.types import Action, ActionKind
@@ -33,30 +34,41 @@ class QmpInput:
         size: Callable[[], tuple[int, int]],
         type_rest: Callable[[str], None] | None,
         ask: Callable[[], None] | None = None,
+        copy: Callable[[str], tuple[str, ...]] | None = None,
     ) -> None:
         self._client = client
         self._queues = GuestQueues(client, ask)
         self._size = size
         self._type_rest = type_rest
         """Types what the keyboard does not have, from inside the guest; None: it cannot be typed."""
+        self._copy = copy
+        """Puts text into the guest's clipboard and says the keys that paste it; None: it has no way."""
+        self._held: set[str] = set()
+        """Keys that are down until an action lets go of them."""
 
     def perform(self, action: Action) -> None:
         """Do one action; returns when the guest has taken it. Raises ActionRefused, EnvError."""
         handlers = {
-            ActionKind.CLICK: lambda: self._click(action, "left", 1),
+            ActionKind.CLICK: lambda: self._click(action, "left", action.presses),
             ActionKind.DOUBLE_CLICK: lambda: self._click(action, "left", 2),
             ActionKind.TRIPLE_CLICK: lambda: self._click(action, "left", 3),
-            ActionKind.MIDDLE_CLICK: lambda: self._click(action, "middle", 1),
-            ActionKind.RIGHT_CLICK: lambda: self._click(action, "right", 1),
+            ActionKind.MIDDLE_CLICK: lambda: self._click(action, "middle", action.presses),
+            ActionKind.RIGHT_CLICK: lambda: self._click(action, "right", action.presses),
+            ActionKind.MOUSE_DOWN: lambda: self._button(action, True),
+            ActionKind.MOUSE_UP: lambda: self._button(action, False),
             ActionKind.MOVE: lambda: self._move(action.x, action.y),
             ActionKind.DRAG: lambda: self._drag(action),
             ActionKind.SCROLL: lambda: self._scroll(action),
             ActionKind.TYPE: lambda: self._type(action.text or ""),
-            ActionKind.KEY: lambda: self._chord(keys_of_chord(tuple(action.keys))),
+            ActionKind.PASTE: lambda: self._paste(action.text or ""),
+            ActionKind.KEY: lambda: self._keys(action),
+            ActionKind.KEY_DOWN: lambda: self._hold(keys_of_chord(action.keys)),
+            ActionKind.KEY_UP: lambda: self._let_go(keys_of_chord(action.keys)),
             ActionKind.WAIT: lambda: time.sleep(min(max(action.seconds, 0.0), MAX_WAIT_S)),
             ActionKind.TERMINATE: lambda: None,
         }
-        handlers[action.kind]()
+        with self._during(action.modifiers):
+            handlers[action.kind]()
         self._queues.wait_taken()
 
     def let_go(self) -> None:
@@ -64,6 +76,7 @@ class QmpInput:
         ups = [*(key(name, False) for name in ALL_KEYS), *(button(name, False) for name in BUTTONS)]
         for start in range(0, len(ups), RELEASED_AT_ONCE):
             self._send(*ups[start : start + RELEASED_AT_ONCE])
+        self._held.clear()
         self._queues.wait_taken()
 
     def _send(self, *events: dict[str, Any]) -> None:
@@ -91,6 +104,10 @@ class QmpInput:
             self._send(button(which, True))
             self._send(button(which, False))
 
+    def _button(self, action: Action, down: bool) -> None:
+        self._move(action.x, action.y)
+        self._send(button(action.button, down))
+
     def _drag(self, action: Action) -> None:
         """Press, glide, release. Toolkits want to see some motion before they call it a drag."""
         if action.to_x is None or action.to_y is None:
@@ -100,7 +117,7 @@ class QmpInput:
         self._move(action.to_x, action.to_y)  # refuses an end off the screen before anything is pressed
         self._move(action.x, action.y)
         time.sleep(DRAG_STEP_S)
-        self._send(button("left", True))
+        self._send(button(action.button, True))
         try:
             for step in range(1, DRAG_STEPS + 1):
                 time.sleep(DRAG_STEP_S)
@@ -110,18 +127,15 @@ class QmpInput:
                 )
             time.sleep(DRAG_STEP_S)
         finally:
-            self._send(button("left", False))
+            self._send(button(action.button, False))
 
     def _scroll(self, action: Action) -> None:
         """The tablet has one wheel; sideways is the wheel with Shift, as toolkits understand it."""
         self._move(action.x, action.y)
         self._wheel(action.scroll_y)
         if action.scroll_x:
-            self._send(key(SHIFT, True))
-            try:
+            with self._while_down([SHIFT]):
                 self._wheel(action.scroll_x)
-            finally:
-                self._send(key(SHIFT, False))
 
     def _wheel(self, amount: int) -> None:
         which = "wheel-down" if amount > 0 else "wheel-up"
@@ -147,7 +161,70 @@ class QmpInput:
 
     def _chord(self, keys: list[str]) -> None:
         """Press in order, release in reverse, in one command: nothing is lost in between."""
-        self._send(*(key(name, True) for name in keys), *(key(name, False) for name in reversed(keys)))
+        keys = [name for name in keys if name not in self._held]
+        if keys:
+            self._send(*(key(name, True) for name in keys), *(key(name, False) for name in reversed(keys)))
+
+    def _keys(self, action: Action) -> None:
+        """A chord once, or its last key as often as it is counted, or held for a time."""
+        keys = keys_of_chord(action.keys)
+        if action.presses == 1 and not action.seconds:
+            self._chord(keys)
+            return
+        with self._while_down(keys[:-1]):
+            for _ in range(action.presses):
+                with self._while_down(keys[-1:]):
+                    time.sleep(action.seconds)
+
+    def _paste(self, text: str) -> None:
+        if self._copy is None:
+            raise ActionRefused("text cannot be pasted on this desktop; type it")
+        self._queues.wait_taken()
+        self._chord(keys_of_chord(self._copy(text)))
+
+    def _hold(self, keys: list[str]) -> None:
+        """Keys that stay down; no chord and no modifier lets go of them."""
+        self._press([name for name in keys if name not in self._held])
+        self._held.update(keys)
+
+    def _let_go(self, keys: list[str]) -> None:
+        self._release(keys)
+        self._held.difference_update(keys)
+
+    @contextlib.contextmanager
+    def _during(self, modifiers: tuple[str, ...]) -> Iterator[None]:
+        """With these held, unless they are already."""
+        if not modifiers:
+            yield
+            return
+        with self._while_down(keys_of_chord(modifiers)):
+            yield
+
+    @contextlib.contextmanager
+    def _while_down(self, keys: list[str]) -> Iterator[None]:
+        keys = [name for name in keys if name not in self._held]
+        self._press(keys)
+        try:
+            yield
+        finally:
+            self._release(keys)
+
+    def _press(self, keys: list[str]) -> None:
+        self._switch(keys, down=True)
+
+    def _release(self, keys: list[str]) -> None:
+        self._switch(keys[::-1], down=False)
+
+    def _switch(self, keys: list[str], *, down: bool) -> None:
+        for name in keys:
+            self._send(key(name, down))
+        if keys:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Keyboard and pointer are two devices: the guest has read the one before the other is used."""
+        self._queues.wait_taken()
+        self._queues.let_programs_read()
 
 
 def axis(name: str, pixel: int, size: int) -> dict[str, Any]:

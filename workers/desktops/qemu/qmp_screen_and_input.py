@@ -19,6 +19,7 @@ from training.contracts.types import Action
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
+from workers.desktops.paste_keys import paste_by
 from workers.desktops.qemu.monitor_client import QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput
 from workers.desktops.qemu.window_control import AgentWindows
@@ -33,6 +34,7 @@ MAX_LIMIT = 8.0
 """Factor on the wait for screens that never rest."""
 PPM = b"P6"
 TYPE_CODE = "import pyautogui; pyautogui.FAILSAFE = False; pyautogui.write({text!r})"
+COPY_CODE = 'printf %s "$1" | xclip -selection "$2" > /dev/null 2>&1'
 
 
 class QmpConsole:
@@ -55,6 +57,7 @@ class QmpConsole:
             lambda: self.size,
             self._type_inside if has_agent else None,
             self._ask_inside if has_agent else None,
+            self._copy_inside if has_agent else None,
         )
 
     @property
@@ -114,6 +117,16 @@ class QmpConsole:
         done = self._agent.execute(["python", "-c", TYPE_CODE.format(text=text)])
         if done.returncode:
             raise ActionRefused(f"{text[:20]!r} could not be typed in the guest: {done.error.strip()[-200:]}")
+
+    def _copy_inside(self, text: str) -> tuple[str, ...]:
+        assert self._agent is not None
+        assert self.windows is not None
+        window = next((window for window in self.windows.all() if window.is_active), None)
+        selection, keys = paste_by(window.window_class if window else "")
+        done = self._agent.execute(["sh", "-c", COPY_CODE, "sh", text, selection.lower()])
+        if done.returncode:
+            raise ActionRefused(f"the guest's clipboard does not take the text: {done.error.strip()[-200:]}")
+        return keys
 
     def _ask_inside(self) -> None:
         assert self._agent is not None

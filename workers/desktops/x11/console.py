@@ -46,6 +46,8 @@ class X11Console:
 
     def let_go(self) -> None:
         release_held(self.display, self._vnc)
+        if self._input is not None:
+            self._input.forget_held()
 
     def forget_changes(self) -> None:
         self.display.forget_changes()
@@ -59,6 +61,7 @@ class X11Console:
     def after_reset(self) -> None:
         if self._input is not None:
             self._input.reread_keymap()
+            self._input.forget_held()
 
     def close(self) -> None:
         self.display.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
 from Xlib import XK, X
 from Xlib.ext import xtest
@@ -10,12 +12,16 @@ from Xlib.ext import xtest
 from training.contracts.types import Action, ActionKind
 from workers.desktops.console_contract import MAX_WAIT_S, ActionRefused
 from workers.desktops.keysym_names import TEXT_CONTROL, x_name
+from workers.desktops.paste_keys import paste_by
 from workers.desktops.screen_settling import SettleLimits, host_strain, wait_until_settled
+from workers.desktops.x11.clipboard import Clipboard
 from workers.desktops.x11.display_connection import X11Display
+from workers.desktops.x11.window_control import Windows
 
 REMAP_SETTLE_S = 0.03
 """Programs re-read the keyboard map on a notification; keys sent sooner come out wrong."""
 SCROLL_BUTTONS = {(0, -1): 4, (0, 1): 5, (-1, 0): 6, (1, 0): 7}
+BUTTONS = {"left": 1, "middle": 2, "right": 3}
 DRAG_STEPS = 8
 DRAG_STEP_S = 0.008
 READ_S, READ_LIMIT_S = 0.15, 30.0
@@ -54,6 +60,8 @@ class X11Input:
         """Keycodes that no key has."""
         self._unused: list[int] = []
         """Those of them that make no character yet."""
+        self._held: set[int] = set()
+        """Keycodes that are down until an action lets go of them."""
         self.reread_keymap()
 
     def reread_keymap(self) -> None:
@@ -76,20 +84,25 @@ class X11Input:
     def perform(self, action: Action) -> None:
         """Do one action; returns when the server has processed it. Raises ActionRefused, EnvError."""
         handlers = {
-            ActionKind.CLICK: lambda: self._click(action, 1, 1),
+            ActionKind.CLICK: lambda: self._click(action, 1, action.presses),
             ActionKind.DOUBLE_CLICK: lambda: self._click(action, 1, 2),
             ActionKind.TRIPLE_CLICK: lambda: self._click(action, 1, 3),
-            ActionKind.MIDDLE_CLICK: lambda: self._click(action, 2, 1),
-            ActionKind.RIGHT_CLICK: lambda: self._click(action, 3, 1),
+            ActionKind.MIDDLE_CLICK: lambda: self._click(action, 2, action.presses),
+            ActionKind.RIGHT_CLICK: lambda: self._click(action, 3, action.presses),
+            ActionKind.MOUSE_DOWN: lambda: self._button(action, X.ButtonPress),
+            ActionKind.MOUSE_UP: lambda: self._button(action, X.ButtonRelease),
             ActionKind.MOVE: lambda: self._move(action.x, action.y),
             ActionKind.DRAG: lambda: self._drag(action),
             ActionKind.SCROLL: lambda: self._scroll(action),
             ActionKind.TYPE: lambda: self._type(action.text or ""),
-            ActionKind.KEY: lambda: self._chord(action.keys),
+            ActionKind.PASTE: lambda: self._paste(action.text or ""),
+            ActionKind.KEY: lambda: self._chord(action),
+            ActionKind.KEY_DOWN: lambda: self._hold(self._keycodes(action.keys)),
+            ActionKind.KEY_UP: lambda: self._let_go(self._keycodes(action.keys)),
             ActionKind.WAIT: lambda: time.sleep(min(max(action.seconds, 0.0), MAX_WAIT_S)),
             ActionKind.TERMINATE: lambda: None,
         }
-        with self._x.guarded(MAX_WAIT_S + 30.0):
+        with self._x.guarded(MAX_WAIT_S + 30.0), self._during(action.modifiers):
             handlers[action.kind]()
             self._display.sync()
 
@@ -115,6 +128,10 @@ class X11Input:
             self._fake(X.ButtonPress, button)
             self._fake(X.ButtonRelease, button)
 
+    def _button(self, action: Action, event: int) -> None:
+        self._move(action.x, action.y)
+        self._fake(event, BUTTONS[action.button])
+
     def _drag(self, action: Action) -> None:
         """Press, glide, release. Toolkits want to see some motion before they call it a drag."""
         if action.to_x is None or action.to_y is None:
@@ -124,7 +141,8 @@ class X11Input:
         self._display.sync()
         pointer = self._x.root.query_pointer()
         from_x, from_y = pointer.root_x, pointer.root_y
-        self._fake(X.ButtonPress, 1)
+        button = BUTTONS[action.button]
+        self._fake(X.ButtonPress, button)
         try:
             for step in range(1, DRAG_STEPS + 1):
                 x = from_x + (action.to_x - from_x) * step // DRAG_STEPS
@@ -133,7 +151,7 @@ class X11Input:
                 self._display.sync()
                 time.sleep(DRAG_STEP_S)
         finally:
-            self._fake(X.ButtonRelease, 1)
+            self._fake(X.ButtonRelease, button)
 
     def _scroll(self, action: Action) -> None:
         self._move(action.x, action.y)
@@ -200,16 +218,73 @@ class X11Input:
 
     def _tap(self, keysym: int) -> None:
         keycode, shifted = self._keys[keysym]
-        shift = self._keys[XK.string_to_keysym("Shift_L")][0]
-        if shifted:
-            self._fake(X.KeyPress, shift)
-        self._fake(X.KeyPress, keycode)
-        self._fake(X.KeyRelease, keycode)
-        if shifted:
-            self._fake(X.KeyRelease, shift)
+        codes = [self._shift, keycode] if shifted and self._shift not in self._held else [keycode]
+        self._press(codes)
+        self._release(codes)
 
-    def _chord(self, keys: tuple[str, ...]) -> None:
-        """Press in order, release in reverse. A shifted character brings its own Shift."""
+    def _press(self, codes: list[int]) -> None:
+        for code in codes:
+            self._fake(X.KeyPress, code)
+
+    def _release(self, codes: list[int]) -> None:
+        for code in reversed(codes):
+            self._fake(X.KeyRelease, code)
+
+    def _hold(self, codes: list[int]) -> None:
+        """Keys that stay down; no chord and no modifier lets go of them."""
+        self._press([code for code in codes if code not in self._held])
+        self._held.update(codes)
+
+    def _let_go(self, codes: list[int]) -> None:
+        self._release(codes)
+        self._held.difference_update(codes)
+
+    @contextlib.contextmanager
+    def _during(self, modifiers: tuple[str, ...]) -> Iterator[None]:
+        """With these held, unless they are already."""
+        codes = self._keycodes(modifiers) if modifiers else []
+        codes = [code for code in codes if code not in self._held]
+        self._press(codes)
+        try:
+            yield
+        finally:
+            self._release(codes)
+
+    def _chord(self, action: Action) -> None:
+        """Press in order, the last key as often as it is counted, release in reverse."""
+        *others, last = self._keycodes(action.keys)
+        others = [code for code in others if code not in self._held]
+        self._press(others)
+        try:
+            for _ in range(action.presses):
+                self._press([last])
+                try:
+                    self._wait_held(action.seconds)
+                finally:
+                    self._release([last])
+        finally:
+            self._release(others)
+
+    def _wait_held(self, seconds: float) -> None:
+        """The server repeats a key that is down."""
+        if seconds:
+            self._display.sync()
+            time.sleep(seconds)
+
+    def _paste(self, text: str) -> None:
+        window = next((window for window in Windows(self._x).all() if window.is_active), None)
+        selection, keys = paste_by(window.window_class if window else "")
+        with Clipboard(self._x, text, selection) as clipboard:
+            self._chord(Action(kind=ActionKind.KEY, keys=keys))
+            self._display.sync()
+            clipboard.serve()
+
+    @property
+    def _shift(self) -> int:
+        return self._keys[XK.string_to_keysym("Shift_L")][0]
+
+    def _keycodes(self, keys: tuple[str, ...]) -> list[int]:
+        """In press order. A shifted character brings its own Shift."""
         if not keys:
             raise ActionRefused("a key action needs at least one key")
         keysyms = [keysym_of(name) for name in keys]
@@ -217,10 +292,9 @@ class X11Input:
         codes: list[int] = []
         for keysym in keysyms:
             keycode, shifted = self._keys[keysym]
-            if shifted:
-                codes.append(self._keys[XK.string_to_keysym("Shift_L")][0])
-            codes.append(keycode)
-        for code in codes:
-            self._fake(X.KeyPress, code)
-        for code in reversed(codes):
-            self._fake(X.KeyRelease, code)
+            codes += [self._shift, keycode] if shifted else [keycode]
+        return list(dict.fromkeys(codes))
+
+    def forget_held(self) -> None:
+        """Every key is up, by another way."""
+        self._held.clear()

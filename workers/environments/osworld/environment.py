@@ -179,12 +179,17 @@ class OsworldEnvironment:
 
     def act(self, action: Action) -> None:
         knobs = self._knobs
+        if action.kind is ActionKind.PASTE and self._host is not None:
+            self._host.act(action)  # our desktops have no program behind pyperclip
+            self._seen = None
+            return
         is_wait = action.kind is ActionKind.WAIT
         # DesktopEnv pauses twice for WAIT: once for the action, once after it.
         pause_s = max(action.seconds, knobs.pause_s) / 2 if is_wait else knobs.pause_s
         require_typable(action)
         arguments = Act(action=self._code(action), pause_s=pause_s, settle_s=knobs.settle_s)
-        timeout_s = knobs.act_timeout_s + 2 * pause_s + knobs.settle_s + MARGIN_S
+        held_s = 0.0 if is_wait else action.seconds
+        timeout_s = knobs.act_timeout_s + held_s + 2 * pause_s + knobs.settle_s + MARGIN_S
         self._seen = self._call_for_screenshot("act", arguments, timeout_s)
 
     def _code(self, action: Action) -> str:

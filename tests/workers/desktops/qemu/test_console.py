@@ -216,3 +216,52 @@ def test_after_a_person_every_key_and_button_of_the_machine_is_up(monitor, clien
     }
     buttons = [event["data"]["button"] for event in events if event["type"] == "btn"]
     assert {"left", "middle", "right"} <= {*buttons}
+
+
+def keys_sent(monitor) -> list[tuple[str, bool]]:
+    found = [event["data"] for events in sent(monitor) for event in events if event["type"] != "abs"]
+    return [(data.get("button") or data["key"]["data"], data["down"]) for data in found]
+
+
+@pytest.mark.parametrize(
+    ("action", "keys"),
+    [
+        (
+            {"kind": "click", "x": 1, "y": 1, "modifiers": ("ctrl",)},
+            [("ctrl", True), ("left", True), ("left", False), ("ctrl", False)],
+        ),
+        ({"kind": "key_down", "keys": ("shift", "a")}, [("shift", True), ("a", True)]),
+        ({"kind": "key_up", "keys": ("shift", "a")}, [("a", False), ("shift", False)]),
+        (
+            {"kind": "key", "keys": ("alt", "Tab"), "presses": 2},
+            [("alt", True), *[("tab", True), ("tab", False)] * 2, ("alt", False)],
+        ),
+        ({"kind": "key", "keys": ("a",), "seconds": 0.01}, [("a", True), ("a", False)]),
+        ({"kind": "mouse_down", "button": "right"}, [("right", True)]),
+        ({"kind": "right_click", "presses": 2}, [("right", True), ("right", False)] * 2),
+    ],
+)
+def test_modifiers_holds_and_counts_go_out_in_order(monitor, client, action, keys):
+    QmpInput(client, lambda: (640, 480), None).perform(Action(**action))
+    assert keys_sent(monitor) == keys
+
+
+def test_a_chord_does_not_end_a_hold(monitor, client):
+    console = QmpInput(client, lambda: (640, 480), None)
+    for kind, keys in (("key_down", ("shift",)), ("key", ("shift", "a")), ("key_up", ("shift",))):
+        console.perform(Action(kind=kind, keys=keys))
+    assert keys_sent(monitor) == [("shift", True), ("a", True), ("a", False), ("shift", False)]
+
+
+def test_text_is_pasted_by_the_guests_clipboard_or_refused(monitor, client):
+    copied = []
+
+    def copy(text: str) -> tuple[str, ...]:
+        copied.append(text)
+        return ("ctrl", "v")
+
+    QmpInput(client, lambda: (640, 480), None, None, copy).perform(Action(kind="paste", text="é"))
+    assert copied == ["é"]
+    assert keys_sent(monitor) == [("ctrl", True), ("v", True), ("v", False), ("ctrl", False)]
+    with pytest.raises(ActionRefused, match="cannot be pasted"):
+        QmpInput(client, lambda: (640, 480), None).perform(Action(kind="paste", text="é"))

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webapp.scanners.kinds.contract import Hit, Pattern
 from webapp.scanners.transcripts import Paid
-from webapp.trajectories.turn_display import action_signature
+from webapp.trajectories.action_words import action_signature
 
 
 class Loop(Pattern):
