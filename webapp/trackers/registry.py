@@ -25,12 +25,6 @@ class Tracker:
     """An example."""
 
 
-def _tensorboard() -> Maker:
-    from webapp.trackers.tensorboard.event_files import TensorboardFiles
-
-    return TensorboardFiles
-
-
 def _mlflow() -> Maker:
     from webapp.trackers.mlflow.server import MlflowServer
 
@@ -43,17 +37,9 @@ def _wandb() -> Maker:
     return WandbFiles
 
 
-def _trackio() -> Maker:
-    from webapp.trackers.trackio.server import TrackioServer
-
-    return TrackioServer
-
-
 TRACKERS = {
-    "tensorboard": Tracker(_tensorboard, "tensorboard", "runs"),
     "mlflow": Tracker(_mlflow, "mlflow-skinny", "http://localhost:5000"),
     "wandb": Tracker(_wandb, "wandb", "runs"),
-    "trackio": Tracker(_trackio, "httpx", "http://localhost:7860/?write_token=TOKEN"),
 }
 
 
