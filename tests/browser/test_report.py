@@ -44,6 +44,10 @@ def test_a_stranger_reads_the_shared_report(
     with stranger.expect_download() as saved:
         stranger.get_by_label("Success and reward as SVG").click()
     assert "<svg" in saved.value.path().read_text()
+    page.emulate_media(media="print")
+    expect(page.locator(".chart .main-svg").first).to_be_visible()
+    expect(page.locator(".sidebar, .page-actions, .exports").filter(visible=True)).to_have_count(0)
+    page.emulate_media(media="screen")
     assert stranger.goto("/reports/").url.endswith("/login/?next=/reports/")
 
     page.get_by_role("button", name="Revoke").click()

@@ -1,4 +1,4 @@
-"""What is saved as a folder opens from disk: pictures, links and charts, without a server."""
+"""What is saved as a folder opens from disk: pictures and links, without a server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from testing.browser.people import People, SignIn
-from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.experiments.models import Evaluation, MetricPoint
-from webapp.reports.frozen_content import Choices
-from webapp.reports.services.reports import write_version
+from testing.factories import make_group, make_trajectory
 
 
 @pytest.fixture
@@ -85,34 +82,3 @@ def test_a_trajectory_opens_from_disk(sign_in: SignIn, people: People, disk: Pag
     mark = disk.locator("#turn-1 .copy-mark")
     assert mark.get_attribute("style") == "left:50.0%;top:25.0%"
     expect(disk.get_by_text("Reward breakdown")).to_be_visible()
-
-
-def test_a_report_opens_from_disk_with_its_charts_and_tables(
-    sign_in: SignIn, people: People, disk: Page, tmp_path: Path
-) -> None:
-    experiment = make_experiment(team=people.team, status="finished", name="Frozen run")
-    for step in (1, 2, 3):
-        MetricPoint.objects.create(experiment=experiment, name="rollout/success", step=step, value=step / 4)
-        MetricPoint.objects.create(experiment=experiment, name="rollout/reward_mean", step=step, value=step)
-    Evaluation.objects.create(
-        experiment=experiment, name="after", step=3, policy_version=3, split="heldout", num_tasks=4,
-        num_samples=4, num_success=3, success=0.75, low=0.3, high=0.95, temperature=0,
-    )  # fmt: skip
-    trajectory = make_trajectory(team=people.team, turns=2)
-    choices = Choices([experiment.pk], charts=["Success and reward"], trajectories=[trajectory.pk])
-    version = write_version(
-        team=people.team, user=people.operator, title="What we found", text="It **works**.", choices=choices
-    )
-    page = sign_in(people.viewer)
-    page.goto(f"/reports/{version.report_id}/")
-    folder = saved(page, tmp_path)
-    disk.goto(f"file://{folder}/index.html")
-    expect(disk.get_by_role("heading", level=1)).to_have_text("What we found")
-    expect(disk.locator("strong", has_text="works")).to_be_visible()
-    chart = disk.locator("figure.chart svg")
-    assert chart.locator("polyline").count() == 2
-    assert chart.locator("circle").count() == 1
-    assert sees_all_pictures(disk) >= 2
-    table = (folder / "screens" / "table-1.csv").read_text()
-    assert "Frozen run" in table
-    assert (folder / "screens" / "chart-1.tex").read_text().count("addplot") == 2

@@ -24,7 +24,6 @@ urlpatterns = [
     path("reports/<int:pk>/v/<int:number>/", views.report_detail, name="report-version"),
     path("reports/<int:pk>/v/<int:number>/links/", views.create_link, name="report-link-create"),
     path("reports/<int:pk>/links/<int:link_pk>/revoke/", views.revoke_link, name="report-link-revoke"),
-    path("reports/<int:pk>/v/<int:number>/folder/", static_folder.report_folder, name="report-folder"),
     path("trajectories/<int:pk>/folder/", static_folder.trajectory_folder, name="trajectory-folder"),
     path("groups/<int:pk>/folder/", static_folder.group_folder, name="group-folder"),
     re_path(VERSION + PICTURE, views.report_picture, name="report-picture"),

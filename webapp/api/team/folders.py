@@ -24,12 +24,6 @@ def export_group_folder(request: MemberRequest, pk: int) -> HttpResponseBase:
     return downloads.group_folder(request, pk)
 
 
-@router.get("/reports/{int:pk}/versions/{int:number}/folder", operation_id="export_report_folder", **ZIP)
-def export_report_folder(request: MemberRequest, pk: int, number: int) -> HttpResponseBase:
-    """A version with its charts drawn, and its tables and charts as CSV and LaTeX, in a .zip."""
-    return downloads.report_folder(request, pk, number)
-
-
 @router.get("/evaluations/{int:pk}/osworld", operation_id="export_osworld_results", **ZIP)
 def export_osworld_results(request: MemberRequest, pk: int) -> HttpResponseBase:
     """The episodes of an evaluation: traj.jsonl, result.txt and screenshots by domain and task, in a .zip."""

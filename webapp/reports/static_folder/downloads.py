@@ -6,11 +6,9 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
-from webapp.reports.access import get_version
 from webapp.reports.static_folder.folders import (
     StaticFolder,
     folder_of_group,
-    folder_of_report,
     folder_of_trajectory,
 )
 from webapp.trajectories.access import get_group, get_trajectory
@@ -28,13 +26,6 @@ def group_folder(request: MemberRequest, pk: int) -> StreamingHttpResponse:
     """A group with all its members."""
     group = get_group(request, pk)
     return _sent(request, folder_of_group(group), group.team_id, "group", pk)
-
-
-@require_safe
-def report_folder(request: MemberRequest, pk: int, number: int) -> StreamingHttpResponse:
-    """A version of a report."""
-    version = get_version(request, pk, number)
-    return _sent(request, folder_of_report(version), version.report.team_id, "report", pk)
 
 
 def _sent(

@@ -1,4 +1,4 @@
-"""A trajectory, a group or a report as a folder of files that opens from disk or any web host: no server,
+"""A trajectory or a group as a folder of files that opens from disk or any web host: no server,
 no script but the theme's, nothing fetched from elsewhere.
 
     NAME/index.html    NAME/screens/SHA.jpg    NAME/style/...    of a group also NAME/trajectory-12.html
@@ -13,16 +13,10 @@ from typing import Any
 
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import staticfiles_storage
-from django.core.files.storage import default_storage
 from django.http import StreamingHttpResponse
 from django.template.loader import render_to_string
 
 from webapp.lib.media.file_streams import stream, zip_pieces
-from webapp.reports.exports import FORMATS, exported
-from webapp.reports.frozen_content import picture_path, pictures_of
-from webapp.reports.models import ReportVersion
-from webapp.reports.pages import version_context
-from webapp.reports.static_folder.chart_svg import chart_svg
 from webapp.trajectories.action_words import actions_caption, actions_of, key_caps
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
@@ -33,14 +27,11 @@ from webapp.trajectories.turn_display import terms_total, turn_state
 from webapp.trajectories.viewer_parts import reward_context
 
 STYLE = (
-    "vendor/tabler/css/tabler.min.css",
-    *(
-        "css/deskhand.css",
-        "css/experiments.css",
-        "css/viewer.css",
-        "css/reports.css",
-        "css/static_folder.css",
-    ),
+    "css/base.css",
+    "css/deskhand.css",
+    "css/experiments.css",
+    "css/viewer.css",
+    "css/static_folder.css",
     "js/lib/theme.js",
 )
 SCREENS = "screens"
@@ -86,15 +77,6 @@ def folder_of_group(group: Group) -> StaticFolder:
     for trajectory, turns in members:
         pages[f"trajectory-{trajectory.pk}.html"] = _trajectory_page(trajectory, turns, back="index.html")
     return StaticFolder(f"group-{group.pk}", pages, _with_style(_screens(_shas(members))))
-
-
-def folder_of_report(version: ReportVersion) -> StaticFolder:
-    """A frozen version with its charts drawn, its tables and charts also as CSV and LaTeX."""
-    context = {**version_context(version), "base": f"{SCREENS}/"}
-    context["drawn"] = [(chart, chart_svg(chart)) for chart in context["charts"]]
-    page = render_to_string("static_folder/report.html", context)
-    name = f"report-{version.report_id}-{version.number}"
-    return StaticFolder(name, {"index.html": page}, _with_style(_report_files(version)))
 
 
 def _trajectory_page(trajectory: Trajectory, turns: list[TurnRecord], *, back: str) -> str:
@@ -150,21 +132,8 @@ def _screens(shas: list[str]) -> Files:
             continue
 
 
-def _report_files(version: ReportVersion) -> Files:
-    """Its own pictures, and charts and tables as files, all where the page looks for them."""
-    for sha in sorted(pictures_of(version.content)):
-        path = picture_path(version, sha)
-        if default_storage.exists(path):
-            with default_storage.open(path, "rb") as file:
-                yield f"{SCREENS}/{sha}.jpg", file.read()
-    for block in (*version.content["charts"], *version.content["tables"]):
-        for kind in FORMATS:
-            yield f"{SCREENS}/{block['key']}.{kind}", exported(block, kind)
-
-
 def _with_style(files: Files) -> Files:
     for path in STYLE:
-        # As browsers get it, without unused rules; where nothing was collected, out of its source.
         source = None if staticfiles_storage.exists(path) else finders.find(path)
         with Path(source).open("rb") if source else staticfiles_storage.open(path) as file:
             yield f"style/{path.rpartition('/')[2]}", file.read()
