@@ -4,6 +4,7 @@ Experiment knobs are not here: they are fields of `training.contracts.config`.
 """
 
 import os
+from collections import ChainMap
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -118,19 +119,18 @@ HOSTS_URL = env_str("DESKHAND_HOSTS_URL") or (
 """What env hosts connect to; set by hand where a proxy with a certificate of its own stands in front."""
 JOINED = read_identity(DATA_DIR)
 """Set on a host that works for another installation: it has no database and no Redis."""
-if JOINED:
-    JOINED.set_missing_variables()  # read below, and by child processes
+OF_HOSTS = ChainMap(os.environ, JOINED.environment if JOINED else {})  # its installation's where it has none
 if not HOSTS_SERVER.is_local:
     ALLOWED_HOSTS = [*ALLOWED_HOSTS, HOSTS_SERVER.advertised]
 
 # --- what operators' configs may touch on these machines ---------------------------------------------
-REMOTE_NETWORKS = read_networks(env_list("DESKHAND_REMOTE_NETWORKS", []))
+REMOTE_NETWORKS = read_networks(env_list("DESKHAND_REMOTE_NETWORKS", [], OF_HOSTS))
 """Private networks that URLs of configs may lie in; public addresses always may."""
-GATEWAY_VENDORS = env_list("DESKHAND_GATEWAY_VENDORS", [])
-OSWORLD_PYTHONS = env_list("DESKHAND_OSWORLD_PYTHONS", [])
-OSWORLD_DIRS = env_paths("DESKHAND_OSWORLD_DIRS", [DATA_DIR / "osworld"])
-OSWORLD_VARIABLES = env_list("DESKHAND_OSWORLD_VARIABLES", [])
-ALLOW_HOST_CODE = env_bool("DESKHAND_ALLOW_HOST_CODE", False)
+GATEWAY_VENDORS = env_list("DESKHAND_GATEWAY_VENDORS", [], OF_HOSTS)
+OSWORLD_PYTHONS = env_list("DESKHAND_OSWORLD_PYTHONS", [], OF_HOSTS)
+OSWORLD_DIRS = env_paths("DESKHAND_OSWORLD_DIRS", [DATA_DIR / "osworld"], OF_HOSTS)
+OSWORLD_VARIABLES = env_list("DESKHAND_OSWORLD_VARIABLES", [], OF_HOSTS)
+ALLOW_HOST_CODE = env_bool("DESKHAND_ALLOW_HOST_CODE", False, OF_HOSTS)
 CHECKPOINT_DIRS = env_paths("DESKHAND_CHECKPOINT_DIRS", [CHECKPOINT_ROOT])
 SGLANG_ARGUMENTS = env_list("DESKHAND_SGLANG_ARGUMENTS", [])
 FLEET_TEAMS = env_list("DESKHAND_FLEET_TEAMS", [])

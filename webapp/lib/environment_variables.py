@@ -1,7 +1,7 @@
 """Readers of environment variables that fail loudly, and the secrets kept in the data folder."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -16,9 +16,9 @@ def env_str(name: str, default: str = "") -> str:
     return os.environ.get(name) or default
 
 
-def env_bool(name: str, default: bool) -> bool:
+def env_bool(name: str, default: bool, source: Mapping[str, str] = os.environ) -> bool:
     """Read a switch. Raises ValueError when the text is neither a yes nor a no."""
-    text = os.environ.get(name, "").strip().lower()
+    text = source.get(name, "").strip().lower()
     if not text:
         return default
     if text in TRUE_WORDS:
@@ -55,9 +55,9 @@ def env_parsed(name: str, default: str, parse: Callable[[str], T]) -> T:
         raise ValueError(f"{name}: {exc}") from exc
 
 
-def env_list(name: str, default: list[str]) -> list[str]:
+def env_list(name: str, default: list[str], source: Mapping[str, str] = os.environ) -> list[str]:
     """Read a comma-separated list; blanks are dropped."""
-    text = os.environ.get(name, "")
+    text = source.get(name, "")
     return [part.strip() for part in text.split(",") if part.strip()] or default
 
 
@@ -69,9 +69,9 @@ def make_private(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def env_paths(name: str, default: list[Path]) -> list[Path]:
+def env_paths(name: str, default: list[Path], source: Mapping[str, str] = os.environ) -> list[Path]:
     """Read a comma-separated list of folders."""
-    found = [Path(text).expanduser() for text in env_list(name, [])]
+    found = [Path(text).expanduser() for text in env_list(name, [], source)]
     return [path.resolve() for path in found or default]
 
 

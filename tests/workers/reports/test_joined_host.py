@@ -16,7 +16,7 @@ from testing.factories import make_team, make_user
 from tests.workers.env.test_branch_episodes import machine, oracle_task  # noqa: F401 (fixture)
 from training.contracts.types import Purpose, Source
 from webapp.fleet.models import JoinedHost, Worker
-from webapp.lib.host_links.joined_identity import JoinedIdentity, read_identity
+from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.services.groups import GroupSpec, create_group
 from webapp.trajectories.services.trajectories import lose_stale_trajectories
@@ -63,6 +63,7 @@ def host(settings, live_server, tmp_path, machine) -> Iterator[SimpleNamespace]:
 
 
 OWN = ("DATABASE_URL", "DESKHAND_REMOTE_NETWORKS")
+GIVEN = {"DESKHAND_REMOTE_NETWORKS": "10.0.0.0/8", "DESKHAND_GATEWAY_VENDORS": "given"}
 
 
 def queued(size: int = 1) -> Trajectory:
@@ -137,9 +138,9 @@ def test_a_claim_whose_answer_was_lost_is_run_again_while_its_host_goes_on(host)
     row = queued()
     answered = assignments.claim(row.pk, identity.current().name, make_ticket(row.pk, "far"))
     assert answered is not None
-    told = Trajectory.objects.get(pk=row.pk).heartbeat_at
+    heard_at = Trajectory.objects.get(pk=row.pk).heartbeat_at
     for seconds, lost in ((20, []), (40, [row.pk])):
-        Worker.objects.update(heartbeat_at=told + timedelta(seconds=seconds))
+        Worker.objects.update(heartbeat_at=heard_at + timedelta(seconds=seconds))
         assert lose_stale_trajectories() == lost
     again = row.group.trajectories.get(status="queued")
     assert again.retry_of_id == row.pk
@@ -332,19 +333,6 @@ def test_a_revoked_host_is_out_and_its_work_is_run_again(host):
         worker_row.beat()
 
 
-def test_to_read_an_identity_changes_no_variable(tmp_path, monkeypatch):
-    monkeypatch.setenv("DESKHAND_SGLANG_ARGUMENTS", "--mine")
-    monkeypatch.delenv("DESKHAND_REMOTE_NETWORKS", raising=False)
-    given = {"DESKHAND_REMOTE_NETWORKS": "10.0.0.0/8", "DESKHAND_SGLANG_ARGUMENTS": "--given"}
-    JoinedIdentity("https://server", "far", "secret", "", given).write(tmp_path)
-    before = dict(os.environ)
-    identity = read_identity(tmp_path)
-    assert dict(os.environ) == before
-    identity.set_missing_variables()
-    assert os.environ.pop("DESKHAND_REMOTE_NETWORKS") == "10.0.0.0/8"
-    assert dict(os.environ) == before, "variables of this host's own go first"
-
-
 def test_only_a_heartbeat_notes_how_a_host_was_heard(host):
     JoinedHost.objects.update(clock_skew_s=500)
     joined_at = JoinedHost.objects.get().heard_at
@@ -358,16 +346,16 @@ def test_only_a_heartbeat_notes_how_a_host_was_heard(host):
 
 def test_a_joined_process_has_no_database(host, tmp_path):
     """What the settings make of the identity file, in a process of its own."""
-    JoinedIdentity(host.url, "far", host.secret, "", {"DESKHAND_REMOTE_NETWORKS": "10.0.0.0/8"}).write(
-        tmp_path
-    )
+    JoinedIdentity(host.url, "far", host.secret, "", GIVEN).write(tmp_path)
     program = (
-        "import django; django.setup(); from django.conf import settings; "
-        "print(settings.DATABASES['default']['ENGINE'], settings.REMOTE_NETWORKS)"
+        "import os, django; django.setup(); from django.conf import settings as of; "
+        "print(of.DATABASES['default']['ENGINE'], of.REMOTE_NETWORKS, of.GATEWAY_VENDORS, "
+        "'DESKHAND_REMOTE_NETWORKS' in os.environ)"
     )
     environment = {
         **{name: value for name, value in os.environ.items() if name not in OWN},
         "DESKHAND_DATA_DIR": str(tmp_path),
+        "DESKHAND_GATEWAY_VENDORS": "mine",
         "DJANGO_SETTINGS_MODULE": "webapp.settings",
     }
     done = subprocess.run(
@@ -375,3 +363,5 @@ def test_a_joined_process_has_no_database(host, tmp_path):
     )
     assert done.stdout.split()[0] == "django.db.backends.dummy"
     assert "10.0.0.0/8" in done.stdout
+    assert "['mine']" in done.stdout, "variables of this host's own go first"
+    assert done.stdout.endswith(" False\n"), "settings set no variables"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,11 +37,6 @@ class JoinedIdentity:
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(asdict(self), indent=1))
         draft.replace(folder / FILE)
-
-    def set_missing_variables(self) -> None:
-        """Take the server's settings as variables of this process and its children where they are not set."""
-        for name, value in self.environment.items():
-            os.environ.setdefault(name, value)
 
 
 def read_identity(folder: Path) -> JoinedIdentity | None:
