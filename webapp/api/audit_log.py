@@ -8,7 +8,7 @@ from ninja import Field, Router, Schema
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.audit.filters import AuditFilter, readable_rows
 from webapp.accounts.models import AuditAction
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 
 router = Router(tags=["account"])
 
@@ -27,11 +27,8 @@ class AuditRow(Schema):
     detail: dict[str, Any]
 
 
-class AuditPage(Schema):
+class AuditPage(Page[AuditRow]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[AuditRow]
-    next: str | None
 
 
 @router.get("", response=AuditPage, operation_id="list_audit")

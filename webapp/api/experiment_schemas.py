@@ -7,6 +7,7 @@ from ninja import Field, Schema
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.outcome import SuccessRule
+from webapp.api.paging import Page
 
 
 class Me(Schema):
@@ -190,11 +191,8 @@ class PreflightOut(Schema):
     seconds_basis: str
 
 
-class ExperimentPage(Schema):
+class ExperimentPage(Page[ExperimentRow]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[ExperimentRow]
-    next: str | None
 
 
 class Series(Schema):

@@ -10,7 +10,7 @@ from webapp.accounts.access import MemberRequest, member, memberships
 from webapp.analysis.evaluations.success_pairs import SuccessPair, task_outcomes
 from webapp.api.binary import binary_answer
 from webapp.api.experiment_schemas import EvaluationOut, PairedChangeOut
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 from webapp.api.trajectory_schemas import TrajectoryRow
 from webapp.experiment_pages import comparison, experiment_table
 from webapp.experiments.access import get_experiment
@@ -57,11 +57,8 @@ class GroupDetail(Schema):
     members: list[TrajectoryRow]
 
 
-class GroupPage(Schema):
+class GroupPage(Page[GroupRow]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[GroupRow]
-    next: str | None
 
 
 class ComparedRun(Schema):

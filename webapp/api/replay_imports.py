@@ -8,7 +8,7 @@ from ninja import Field, File, Form, Router, Schema, Status, UploadedFile
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 from webapp.replay.access import get_import
 from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import ReplayImport
@@ -70,11 +70,8 @@ class ImportOut(Schema):
         return [{"line": line, "reason": reason} for line, reason in job.problems]
 
 
-class ImportPage(Schema):
+class ImportPage(Page[ImportOut]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[ImportOut]
-    next: str | None
 
 
 @router.get("", response=ImportPage, operation_id="list_imports")

@@ -4,6 +4,8 @@ from datetime import datetime
 
 from ninja import Field, Schema
 
+from webapp.api.paging import Page
+
 
 class EntryRow(Schema):
     """A replay entry."""
@@ -37,8 +39,5 @@ class LabelIn(Schema):
     set."""
 
 
-class EntryPage(Schema):
+class EntryPage(Page[EntryRow]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[EntryRow]
-    next: str | None

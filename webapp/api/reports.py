@@ -8,7 +8,7 @@ from ninja import Field, Router, Schema, Status
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 from webapp.reports.access import get_report, get_version
 from webapp.reports.frozen_content import Choices
 from webapp.reports.models import Report
@@ -27,11 +27,8 @@ class ReportRow(Schema):
     """When its newest version was frozen."""
 
 
-class ReportPage(Schema):
+class ReportPage(Page[ReportRow]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[ReportRow]
-    next: str | None
 
 
 class ReportIn(Schema):

@@ -6,6 +6,7 @@ from ninja import Field, Schema
 
 from training.contracts.types import Source
 from training.contracts.types import Trajectory as WireTrajectory
+from webapp.api.paging import Page
 
 
 class TrajectoryRow(Schema):
@@ -94,8 +95,5 @@ class TrajectoryDetail(Schema):
     trajectory: WireTrajectory
 
 
-class TrajectoryPage(Schema):
+class TrajectoryPage(Page[TrajectoryRow]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[TrajectoryRow]
-    next: str | None

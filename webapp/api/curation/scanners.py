@@ -8,7 +8,7 @@ from ninja import Field, Router, Schema, Status
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 from webapp.scanners.access import get_scan, get_scanner
 from webapp.scanners.agreement import Agreed, with_marks, with_verdicts
 from webapp.scanners.models import Finding, Outcome, Scan
@@ -109,11 +109,8 @@ class ScanOut(Schema):
         return str(scan.scanner)
 
 
-class ScanPage(Schema):
+class ScanPage(Page[ScanOut]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[ScanOut]
-    next: str | None
 
 
 class FindingOut(Schema):
@@ -125,11 +122,8 @@ class FindingOut(Schema):
     note: str
 
 
-class FindingPage(Schema):
+class FindingPage(Page[FindingOut]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[FindingOut]
-    next: str | None
 
 
 def _out(known: Known, verdicts: dict[int, Agreed]) -> dict[str, Any]:

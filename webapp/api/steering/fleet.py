@@ -10,7 +10,7 @@ from ninja import Field, Query, Router, Schema, Status
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 from webapp.fleet import history_charts
 from webapp.fleet.access import require_desktop_operator, require_fleet_admin, require_fleet_operator
 from webapp.fleet.display_rows import DesktopRow, HostRow
@@ -104,11 +104,8 @@ class DesktopOut(Schema):
         return row.trajectory.pk if row.trajectory else None
 
 
-class DesktopPage(Schema):
+class DesktopPage(Page[DesktopOut]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[DesktopOut]
-    next: str | None
 
 
 class OperationOut(Schema):
@@ -127,11 +124,8 @@ class OperationOut(Schema):
     ended_at: datetime | None
 
 
-class OperationPage(Schema):
+class OperationPage(Page[OperationOut]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[OperationOut]
-    next: str | None
 
 
 class OperateIn(Schema):

@@ -8,8 +8,7 @@ from ninja import Field, Router, Schema, Status
 from webapp.accounts.access import MemberRequest, member, owned_row
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
-from webapp.api.paging import page_of
-from webapp.notifications import rules
+from webapp.api.paging import Page, page_of
 from webapp.notifications.channels.registry import ChannelName
 from webapp.notifications.models import (
     DEFAULT_INBOX_HOURS,
@@ -19,6 +18,7 @@ from webapp.notifications.models import (
     Kind,
     NotificationRule,
 )
+from webapp.notifications.services import rules
 
 router = Router(tags=["notifications"])
 
@@ -77,11 +77,8 @@ class NotificationOut(Schema):
     """Of a waiting one: not before."""
 
 
-class NotificationPage(Schema):
+class NotificationPage(Page[NotificationOut]):
     """Newest first; `next` is the `after` of the next page."""
-
-    items: list[NotificationOut]
-    next: str | None
 
 
 @router.get("/rules", response=list[NotificationRuleOut], operation_id="list_notification_rules")

@@ -12,7 +12,7 @@ from ninja.files import UploadedFile
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
-from webapp.api.paging import page_of
+from webapp.api.paging import Page, page_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.tasks_library.services.task_sets import Refused, import_tasks, save_task
@@ -69,11 +69,8 @@ class TaskDetail(TaskRow):
     """Runtime -> why it cannot run it."""
 
 
-class TaskPage(Schema):
+class TaskPage(Page[TaskRow]):
     """By id; `next` is the `after` of the next page."""
-
-    items: list[TaskRow]
-    next: str | None
 
 
 class TaskIn(Schema):
