@@ -8,8 +8,8 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_trajectory
 from training.outgoing.secret_grants import add_grant
 from webapp.experiments.models import ExperimentStatus
-from webapp.notifications import outbox, rules
 from webapp.notifications.models import Delivery, Kind, NotificationRule
+from webapp.notifications.services import deliveries, rules
 
 SITE = "http://testserver"
 
@@ -39,7 +39,7 @@ def fail_one(admin, name: str = "grip <two> & more|x"):
 
 def deliver() -> None:
     """What the dispatcher does, in this process."""
-    outbox.note_news()
+    deliveries.note_news()
     if (pk := Delivery.next_waiting()) is not None:
         call_command("run_work", "notification", str(pk))
 

@@ -20,7 +20,7 @@ class DispatcherConfig(AppConfig):
 
 def _fill_free_slots(*, slot_given_back: bool, **_signal: Any) -> None:
     """The work is committed: an error here must not reach its writer, who would do it again."""
-    from webapp.dispatcher.send_waiting import fill_free_slots
+    from webapp.dispatcher.services.waiting_trajectories import fill_free_slots
 
     try:
         fill_free_slots(only_many=slot_given_back)

@@ -22,11 +22,6 @@ class DispatcherBeat(models.Model):
 THE_ROW = 1
 
 
-def beat(tick_s: float) -> None:
-    """Record that ticks are done."""
-    DispatcherBeat.objects.update_or_create(pk=THE_ROW, defaults={"at": timezone.now(), "tick_s": tick_s})
-
-
 def last_beat() -> tuple[timedelta, float] | None:
     """How long ago, and its longest tick in seconds; None when there was none yet."""
     row = DispatcherBeat.objects.filter(pk=THE_ROW).first()

@@ -10,8 +10,8 @@ class NotificationsConfig(AppConfig):
         from webapp.accounts.models import Team
         from webapp.dispatcher import upkeep, work_kinds
         from webapp.live.stream_access import register_owned
-        from webapp.notifications import outbox
         from webapp.notifications.models import Delivery
+        from webapp.notifications.services import deliveries
 
         register_owned("notices", Team)
         work_kinds.register(
@@ -19,8 +19,8 @@ class NotificationsConfig(AppConfig):
                 "notification",
                 Delivery,
                 "webapp.notifications.send.send_due",
-                find_next=outbox.Lookout().next_delivery,
-                on_death=outbox.lose_delivery,
+                find_next=deliveries.Lookout().next_delivery,
+                on_death=deliveries.lose_delivery,
             )
         )
-        upkeep.register(outbox.forget_old_deliveries)
+        upkeep.register(deliveries.forget_old_deliveries)

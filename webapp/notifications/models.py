@@ -74,7 +74,7 @@ class NotificationRule(models.Model):
         return f"{parts.scheme}://{parts.netloc}/…" if parts else self.target
 
     @property
-    def told_kinds(self) -> list[Kind]:
+    def reported_kinds(self) -> list[Kind]:
         return [Kind(kind) for kind in self.kinds]
 
 

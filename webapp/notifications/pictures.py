@@ -10,23 +10,11 @@ from django.core.signing import BadSignature, TimestampSigner
 from webapp.lib.media.errors import StorageAway
 from webapp.lib.request_values import row_id
 from webapp.notifications.models import Delivery
-from webapp.trajectories.pictures.strips import screens_across, strip_of
+from webapp.trajectories.pictures.strips import strip_of
 
 log = logging.getLogger(__name__)
 SIGNER = TimestampSigner(salt="notifications.picture", sep="~")
 LINK_LIVES = timedelta(days=30)
-NUM_FRAMES = 4
-
-
-def choose_frames(delivery: Delivery) -> None:
-    """At the first try: the newest trajectory of its experiment, from its first screen to its last."""
-    if delivery.frames or not delivery.rule.has_pictures or delivery.experiment is None:
-        return
-    newest = delivery.experiment.trajectories.exclude(last_frame="").order_by("-pk").first()
-    if newest is None:
-        return
-    delivery.frames = screens_across(newest, NUM_FRAMES)
-    Delivery.objects.filter(pk=delivery.pk).update(frames=delivery.frames)
 
 
 def picture_of(frames: list[str]) -> bytes | None:

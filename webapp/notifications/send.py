@@ -5,27 +5,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from webapp.notifications import outbox
 from webapp.notifications.channels.contract import NotDelivered
 from webapp.notifications.message import message_of
 from webapp.notifications.models import Delivery
-from webapp.notifications.pictures import choose_frames
+from webapp.notifications.services import deliveries
 
 log = logging.getLogger(__name__)
 
 
 def send(delivery: Delivery) -> bool:
     """Send a message that this process has claimed, and record how it went; True when it arrived."""
-    choose_frames(delivery)
+    deliveries.choose_frames(delivery)
     try:
         delivery.rule.channel_row.send(delivery.rule, message_of(delivery))
     except NotDelivered as error:
         log.warning("notification %s by rule %s: %s", delivery.pk, delivery.rule_id, error)
-        outbox.record_failure(
+        deliveries.record_failure(
             delivery, str(error), is_permanent=error.is_permanent, retry_after_s=error.retry_after_s
         )
         return False
-    outbox.record_delivered(delivery)
+    deliveries.record_delivered(delivery)
     return True
 
 
@@ -37,4 +36,4 @@ def send_due(first: Delivery) -> Iterator[object]:
         if not send(delivery):
             failing.add(delivery.rule_id)
         yield delivery
-        delivery = outbox.claim_next(without_rules=failing)
+        delivery = deliveries.claim_next(without_rules=failing)

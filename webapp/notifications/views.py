@@ -16,7 +16,6 @@ from webapp.accounts.models import Membership, Role
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.live.event_publishing import last_seq
-from webapp.notifications import rules
 from webapp.notifications.channels.registry import CHANNELS
 from webapp.notifications.models import (
     DEFAULT_INBOX_HOURS,
@@ -27,6 +26,7 @@ from webapp.notifications.models import (
     NotificationRule,
 )
 from webapp.notifications.pictures import delivery_of, picture_of
+from webapp.notifications.services import rules
 
 PICTURE_HEADERS = {"X-Robots-Tag": "noindex", "Cache-Control": "private, max-age=86400"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from training.contracts.config import ConfigError, ExperimentConfig
-from webapp.dispatcher.send_waiting import fill_free_slots
+from webapp.dispatcher.services.waiting_trajectories import fill_free_slots
 from webapp.experiments.installation_limits import require_runnable
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.experiments.models import ExperimentStatus as ExperimentStatus

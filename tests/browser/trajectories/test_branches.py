@@ -10,7 +10,7 @@ from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_group, make_trajectory
 from tests.webapp.trajectories.test_branching import HOST, join, keep, qemu_experiment, wanted
 from training.contracts.types import Purpose, TrajectoryStatus
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import announcements, branches, trajectories
 
@@ -20,7 +20,7 @@ SIZES = [(1280, 800), (390, 844)]
 @pytest.fixture
 def parent(people: People, monkeypatch: pytest.MonkeyPatch) -> Trajectory:
     """Five turns on a virtual machine whose states before the third and fourth turn are kept."""
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, only: None)
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, _pk, only: None)
     join(HOST)
     trajectory = make_trajectory(experiment=qemu_experiment(team=people.team), turns=5)
     keep(trajectory, 2, 3)

@@ -17,8 +17,8 @@ from webapp.dispatcher.child_work import TRY_AGAIN, Children
 from webapp.dispatcher.work_kinds import WorkKind, kinds
 from webapp.experiments.models import CheckpointExport
 from webapp.lib.long_work import MAX_LOST, BadEnd
-from webapp.notifications import outbox
 from webapp.notifications.models import Delivery, NotificationRule
+from webapp.notifications.services import deliveries
 from webapp.replay.models import ReplayImport
 from webapp.scanners.models import Scan
 from webapp.scanners.queries.scanners import get_known
@@ -173,7 +173,7 @@ def test_the_message_that_was_in_hand_is_given_up_and_others_go_on():
         Delivery.objects.create(team=team, rule=rule, kind="test", key=key, title=key, path="/")
         for key in ("a", "b")
     )
-    claimed = outbox.claim_next(())
+    claimed = deliveries.claim_next(())
     assert claimed.pk == first.pk
     ended = kinds["notification"].ended_badly
     ended(second.pk, ERROR)
@@ -181,7 +181,7 @@ def test_the_message_that_was_in_hand_is_given_up_and_others_go_on():
     second.refresh_from_db()
     assert (first.status, first.message) == ("failed", ERROR.why)
     assert (second.status, second.message) == ("waiting", "")
-    outbox.claim_next(())
+    deliveries.claim_next(())
     ended(first.pk, KILLED)
     second.refresh_from_db()
     assert (second.status, second.message) == ("waiting", KILLED.why)

@@ -11,7 +11,7 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
-from webapp.dispatcher.send_waiting import fill_free_slots
+from webapp.dispatcher.services.waiting_trajectories import fill_free_slots
 from webapp.experiment_pages.part_contexts import PARTS, TABS
 from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.services.attempts import lose_stale_experiments

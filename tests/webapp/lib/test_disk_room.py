@@ -12,8 +12,8 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from testing.small_disk import leave_free, make_room, small_disk
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import Role
-from webapp.dispatcher import send_waiting
 from webapp.dispatcher.disk_watch import DiskWatch
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.fleet.services.workers import beat_worker
@@ -78,7 +78,7 @@ def test_a_checkpoint_has_to_fit_beside_what_stays_free(disk: Path) -> None:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: ids.append(pk))
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, pk, only: ids.append(pk))
     return ids
 
 
@@ -95,9 +95,9 @@ def test_no_trajectory_is_sent_until_there_is_room_again(
     trajectory = waiting()
     beat_worker(name="env@here", queue="env", host="here", pid=7, slots=2, version="1")
     leave_free(disk, MEGABYTE)
-    assert send_waiting.fill_free_slots() == 0
+    assert waiting_trajectories.fill_free_slots() == 0
     make_room(disk)
-    assert send_waiting.fill_free_slots() == 1
+    assert waiting_trajectories.fill_free_slots() == 1
     assert sent == [trajectory.pk]
 
 
@@ -133,7 +133,7 @@ def test_pages_say_what_is_missing_and_hear_of_the_change(disk: Path, client: Cl
     assert str(disk) not in str(healthz), "folders are for members"
     make_room(disk)
     assert not watch.is_short()
-    told = Event.objects.filter(stream=f"experiment.{running.pk}", type="experiment.updated")
-    assert told.count() == 2, "once that it waits, once that it goes on"
+    events = Event.objects.filter(stream=f"experiment.{running.pk}", type="experiment.updated")
+    assert events.count() == 2, "once that it waits, once that it goes on"
     assert "New work waits" not in client.get(f"/experiments/{running.pk}/").content.decode()
     assert client.get("/healthz").json()["status"] == "ok"

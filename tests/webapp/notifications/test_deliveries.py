@@ -14,9 +14,9 @@ from testing.notifications import SITE, deliver, due_now, fail_one, grant, rule_
 from webapp.lib.mail_server import MailServer
 from webapp.lib.request_values import BadValue
 from webapp.live.models import Event
-from webapp.notifications import outbox, rules
 from webapp.notifications.channels import http_post
 from webapp.notifications.models import Delivery, DeliveryStatus
+from webapp.notifications.services import deliveries, rules
 
 pytestmark = pytest.mark.django_db
 KEY = base64.b64encode(b"k" * 32).decode()
@@ -30,9 +30,9 @@ def test_a_webhook_is_told_once_and_can_check_who_told_it(admin, receiver, setti
     deliver()
     (got,) = receiver.received
     assert got.path == "/hooks/a"
-    told = json.loads(got.body)
-    assert told["type"] == "failed"
-    data = told["data"]
+    sent = json.loads(got.body)
+    assert sent["type"] == "failed"
+    data = sent["data"]
     assert (data["team"], data["experiment"]) == ("home", experiment.pk)
     assert data["title"] == f"Failed: {experiment}"
     assert data["text"] == "CUDA ran out of memory."
@@ -170,9 +170,9 @@ def test_a_browser_is_told_by_the_teams_stream(admin):
     rule_of(admin, "browser", has_pictures=False)
     experiment = fail_one(admin)
     deliver()
-    told = Event.objects.get(type="notice.shown", stream=f"notices.{experiment.team_id}").payload
-    assert told["title"] == f"Failed: {experiment}"
-    assert told["url"] == f"{SITE}/experiments/{experiment.pk}/"
+    sent = Event.objects.get(type="notice.shown", stream=f"notices.{experiment.team_id}").payload
+    assert sent["title"] == f"Failed: {experiment}"
+    assert sent["url"] == f"{SITE}/experiments/{experiment.pk}/"
 
 
 def test_a_rule_that_is_off_tells_nothing_of_that_time(admin, receiver):
@@ -186,7 +186,7 @@ def test_a_rule_that_is_off_tells_nothing_of_that_time(admin, receiver):
 
 
 def test_a_broken_sweep_does_not_fill_a_mailbox(admin, receiver, monkeypatch):
-    monkeypatch.setattr(outbox, "MAX_PER_HOUR", 2)
+    monkeypatch.setattr(deliveries, "MAX_PER_HOUR", 2)
     rule = rule_of(admin, "webhook", receiver.url)
     for number in range(4):
         fail_one(admin, name=f"run {number}")

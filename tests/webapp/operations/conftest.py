@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_trajectory
 from testing.fleet_rows import make_desktop, make_host, make_sample, make_worker
-from webapp.dispatcher.models import beat
+from webapp.dispatcher.services.beat import beat
 from webapp.experiments.models import AlarmRecord, Attempt, AttemptStatus, Experiment, GpuSample, MetricPoint
 from webapp.fleet.models import Worker
 

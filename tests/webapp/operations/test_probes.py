@@ -7,7 +7,8 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from webapp.dispatcher.models import DispatcherBeat, beat
+from webapp.dispatcher.models import DispatcherBeat
+from webapp.dispatcher.services.beat import beat
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ from django.test import Client
 from testing.factories import make_experiment, make_team, make_user
 from testing.page_text import page_text
 from training.contracts.types import Source
-from webapp.dispatcher.send_waiting import fill_free_slots
+from webapp.dispatcher.services.waiting_trajectories import fill_free_slots
 from webapp.experiments.log_files import log_files, log_folder
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskSet
 from webapp.experiments.queries.queue import waiting_experiments

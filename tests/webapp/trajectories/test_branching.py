@@ -16,7 +16,7 @@ from testing.factories import (
 )
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
@@ -42,7 +42,7 @@ CLICK = {"kind": "click", "x": 1, "y": 2}
 def sent(monkeypatch) -> list[tuple[int, str]]:
     """(trajectory, machine) of the jobs that were sent."""
     jobs: list[tuple[int, str]] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: jobs.append((pk, only)))
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, pk, only: jobs.append((pk, only)))
     return jobs
 
 
@@ -120,8 +120,8 @@ def test_the_parents_watchers_and_those_of_the_root_are_told(parent):
     member = group.trajectories.first()
     keep(member, 3)
     branch_trajectory(trajectory=member, request=wanted(3, 1))
-    told = Event.objects.filter(type="branch.added").values_list("stream", "payload__turn")
-    assert sorted(told) == sorted(
+    events = Event.objects.filter(type="branch.added").values_list("stream", "payload__turn")
+    assert sorted(events) == sorted(
         [(f"trajectory.{parent.pk}", 2), (f"trajectory.{parent.pk}", 3), (f"trajectory.{member.pk}", 3)]
     )
 
@@ -286,7 +286,7 @@ def test_a_branch_goes_before_what_was_queued_by_trainers(parent, sent):
         for _ in range(2)
     ]
     branch = branch_trajectory(trajectory=parent, request=wanted(2, 1)).trajectories.get()
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == [(branch.pk, HOST), *((row.pk, "") for row in queued)]
 
 
@@ -295,7 +295,7 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
     group.trajectories.update(host="machine-z")
     other = make_trajectory(status=TrajectoryStatus.QUEUED, turns=0, reward=None)
     sent.clear()
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == [(other.pk, "")]
     assert branches.give_up_hostless() == []  # it may come back
     group.trajectories.update(created_at=timezone.now() - timedelta(minutes=5))

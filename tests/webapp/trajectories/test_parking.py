@@ -12,7 +12,7 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_task, make_team, make_user
 from testing.page_text import page_text
 from training.contracts.types import Purpose, TrajectoryStatus
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker
@@ -54,7 +54,7 @@ def make_due(row: Trajectory) -> None:
 def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ids of the trajectories whose jobs were sent."""
     ids: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: ids.append(pk))
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, pk, only: ids.append(pk))
     return ids
 
 
@@ -74,29 +74,29 @@ def test_it_waits_without_a_slot_and_says_what_for() -> None:
 
 def test_it_is_asked_for_again_only_when_it_is_due(sent: list[int]) -> None:
     row = parked()
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == []
     make_due(row)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == [row.pk]
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == [row.pk]
 
 
 @pytest.mark.parametrize("hint_s", [5.0, 86_400.0], ids=["soon", "tomorrow, as the service says"])
 def test_a_clock_that_was_set_back_holds_it_up_for_minutes_at_most(sent: list[int], hint_s: float) -> None:
     row = parked(notice=parking.ParkingNotice(reason="full", retry_after_s=hint_s))
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == [], "it is not due"
     Trajectory.objects.filter(pk=row.pk).update(retry_at=row.retry_at + timedelta(hours=1))
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert sent == [row.pk]
 
 
 def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert claimed.status == TrajectoryStatus.PARKED
     assert parking.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
@@ -110,7 +110,7 @@ def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[
 def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert parking.unpark_trajectory(trajectory=claimed)
     assert trajectories.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
@@ -121,7 +121,7 @@ def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
 def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None:
     waiting, asked = parked(), parked()
     make_due(asked)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     claimed = parking.claim_parked(trajectory_id=asked.pk, worker=env_worker())
     for row in (waiting, asked):
         groups.cancel_group(group=row.group)
@@ -131,7 +131,7 @@ def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None
         assert row.group.finished_at
     assert not parking.unpark_trajectory(trajectory=claimed)
     assert not parking.park_trajectory(trajectory=claimed, notice=QUOTA)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert waiting.pk not in sent
 
 
@@ -140,20 +140,20 @@ def test_it_keeps_its_place_among_the_experiments_desktops_but_not_among_the_slo
     group = make_waiting_group(size=3, num_desktops=1)
     sent.clear()
     row = parked(group)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert len(sent) == 1  # one more than the limit is always at hand; the parked one is the other
     other = make_waiting_group(size=1)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert other.trajectories.first().pk in sent
     make_due(row)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     assert row.pk in sent
 
 
 def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     trajectories.beat_trajectories([row.pk])
     long_ago = timezone.now() - timedelta(minutes=1)

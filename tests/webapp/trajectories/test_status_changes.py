@@ -11,7 +11,7 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_task, make_team, make_trajectory
 from training.contracts.trainer_reports import MemberUpdate
 from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, TrajectoryStatus, Turn
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.fleet.models import Worker
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
@@ -178,9 +178,9 @@ def test_the_dispatcher_sends_what_the_slots_can_take_through_real_redis(
     redis_client.delete("env")
     env_worker(slots=2)
     make_sampled_group(size=6)
-    assert send_waiting.fill_free_slots() == 3
+    assert waiting_trajectories.fill_free_slots() == 3
     assert redis_client.llen("env") == 3
-    assert send_waiting.fill_free_slots() == 0
+    assert waiting_trajectories.fill_free_slots() == 0
     assert Trajectory.objects.filter(sent_at__isnull=True).count() == 3
 
 
@@ -188,10 +188,10 @@ def test_a_job_that_nobody_claimed_is_sent_again(redis_client: redis.Redis) -> N
     redis_client.delete("env")
     env_worker(slots=1)
     make_sampled_group(size=1)
-    send_waiting.fill_free_slots()
+    waiting_trajectories.fill_free_slots()
     Trajectory.objects.update(sent_at=timezone.now() - timedelta(minutes=5))
-    assert send_waiting.resend_forgotten() == 1
-    assert send_waiting.fill_free_slots() == 1
+    assert waiting_trajectories.resend_forgotten() == 1
+    assert waiting_trajectories.fill_free_slots() == 1
     assert redis_client.llen("env") == 2
 
 

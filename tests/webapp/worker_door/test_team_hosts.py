@@ -10,7 +10,7 @@ from testing.fleet_rows import make_worker
 from testing.owned_world import make_owner
 from tests.webapp.worker_door.test_ownership import send
 from webapp.accounts.models import Team
-from webapp.dispatcher.send_waiting import fill_free_slots
+from webapp.dispatcher.services.waiting_trajectories import fill_free_slots
 from webapp.experiments.placement.decision import decide
 from webapp.experiments.placement.pool import Demand, Pool, PoolWorker, Waiting
 from webapp.fleet.models import JoinedHost, Worker

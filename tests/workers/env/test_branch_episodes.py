@@ -11,7 +11,7 @@ import pytest
 from testing import first_desk_screens
 from testing.factories import make_experiment, make_task
 from training.contracts.types import Action, Purpose, Source, Task
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory
@@ -87,7 +87,7 @@ class Machine:
 @pytest.fixture
 def machine(settings, tmp_path, monkeypatch) -> Machine:
     settings.MEDIA_ROOT = str(tmp_path)
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, only: None)
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, _pk, only: None)
     found = Machine()
     monkeypatch.setattr(slots, "clean_environment", lambda *_: found)
     me = identity.current()

@@ -98,8 +98,8 @@ def test_the_trainer_never_meets_a_branch(parent, experiment):
     assert group.finished_at is not None
     type(group).objects.filter(pk=group.pk).update(attempt=1)  # even if it were of the trainer's attempt
     call = TrainerCall(Attempt.objects.get(experiment=experiment, number=1))
-    told = get_finished_groups(call, FinishedQuery(after=0))
-    assert [found.group_id for found in told.groups] == [parent.group_id]
+    answer = get_finished_groups(call, FinishedQuery(after=0))
+    assert [found.group_id for found in answer.groups] == [parent.group_id]
 
 
 def test_a_branch_from_the_first_turn_starts_an_empty_session(parent):

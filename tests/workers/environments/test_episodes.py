@@ -13,7 +13,7 @@ from testing.workers.env_server_thread import TOKEN, application, episodes_over,
 from testing.workers.gateway_cluster import SECRET_VARIABLE, Cluster, running_cluster
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.services.task_sets import import_task_set
 from webapp.fleet.services.workers import beat_worker
@@ -39,14 +39,14 @@ def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> I
     """One slot of an env worker with the real dispatcher; only the broker in between is left out."""
     settings.MEDIA_ROOT = str(tmp_path)
     sent: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: sent.append(pk))
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, pk, only: sent.append(pk))
     me = identity.current()
     stopping = threading.Event()
 
     def work() -> None:
         while not stopping.wait(0.05):
             beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
-            send_waiting.fill_free_slots()
+            waiting_trajectories.fill_free_slots()
             while sent:
                 trajectory_job.run(sent.pop(0))
         slots.drop_environment()
@@ -117,8 +117,8 @@ def parked_as(row: Trajectory, is_wanted: Callable[[Trajectory], bool]) -> Calla
 
 def statuses_told(row: Trajectory) -> list[str]:
     events = Event.objects.filter(stream=f"trajectory.{row.pk}", type="trajectory.updated").order_by("seq")
-    told = [event.payload["status"] for event in events if "status" in event.payload]
-    return [status for at, status in enumerate(told) if at == 0 or told[at - 1] != status]
+    statuses = [event.payload["status"] for event in events if "status" in event.payload]
+    return [status for at, status in enumerate(statuses) if at == 0 or statuses[at - 1] != status]
 
 
 def test_oracles_of_every_family_solve_their_tasks_on_an_env_server(desk_client, worker, monkeypatch):
@@ -147,9 +147,9 @@ def test_a_trajectory_above_the_quota_waits_parked_and_goes_on(cluster, worker):
     for row in (first, second):
         row.refresh_from_db()
         assert (row.status, row.score, row.tries) == ("terminated", 1.0, 0)
-        told = statuses_told(row)
-        assert told[:2] == ["resetting", "parked"]
-        assert told[-4:] == ["resetting", "running", "evaluating", "terminated"]
+        statuses = statuses_told(row)
+        assert statuses[:2] == ["resetting", "parked"]
+        assert statuses[-4:] == ["resetting", "running", "evaluating", "terminated"]
     assert group.trajectories.count() == 2
     wait_for("the sandboxes' end", lambda: cluster.episodes.held() == [])
 

@@ -20,7 +20,7 @@ from tests.workers.desktops.qemu.test_desktops import OPTIONS, pytestmark, qemus
 from tests.workers.env.test_branch_episodes import branch_of, run_all
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher.services import waiting_trajectories
 from webapp.experiments.models import TaskRecord
 from webapp.experiments.services.task_sets import import_task_set
 from webapp.fleet.services.workers import beat_worker
@@ -39,7 +39,7 @@ LONGEST = max((task for task in generate() if task.family == "menu"), key=lambda
 def host(settings, tmp_path, monkeypatch) -> Iterator[tuple[DeskHostClient, Path]]:
     """A desk host with machines, an env worker in this thread, and nothing left of them afterwards."""
     settings.MEDIA_ROOT = str(tmp_path)
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, only: None)
+    monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, _pk, only: None)
     me = identity.current()
     beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))

@@ -21,9 +21,9 @@ from webapp.checkpoints.services.exports import lose_stale_exports
 from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.liveness import Liveness
-from webapp.dispatcher.models import beat
 from webapp.dispatcher.place_experiments import place_experiments
-from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
+from webapp.dispatcher.services.beat import beat
+from webapp.dispatcher.services.waiting_trajectories import fill_free_slots, resend_forgotten
 from webapp.dispatcher.upkeep import Upkeep
 from webapp.experiments.queries.attempts import next_attempt_number
 from webapp.experiments.services.attempts import lose_stale_experiments

@@ -26,9 +26,9 @@ def test_it_gets_an_embed_and_its_url_stays_unknown(admin, receiver):
         part.get_param("name", header="content-disposition"): part
         for part in BytesParser(policy=email.policy.HTTP).parsebytes(head + discord.body).iter_parts()
     }
-    told = json.loads(parts["payload_json"].get_content())
-    assert told["allowed_mentions"] == {"parse": []}
-    assert told["embeds"][0]["image"] == {"url": "attachment://screens.jpg"}
+    payload = json.loads(parts["payload_json"].get_content())
+    assert payload["allowed_mentions"] == {"parse": []}
+    assert payload["embeds"][0]["image"] == {"url": "attachment://screens.jpg"}
     assert Image.open(BytesIO(parts["files[0]"].get_payload(decode=True))).height == 180
 
     client = Client()

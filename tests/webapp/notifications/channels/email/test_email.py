@@ -11,7 +11,7 @@ from PIL import Image
 from testing.notifications import SITE, deliver, due_now, fail_one, rule_of
 from webapp.lib.mail_server import MailServer
 from webapp.lib.supervisor.ports import free_port
-from webapp.notifications import rules
+from webapp.notifications.services import rules
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from testing.factories import make_experiment, make_replay_entry, make_team, mak
 from testing.fleet_rows import make_worker
 from webapp.experiments.models import AlarmRecord, ExperimentStatus
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.notifications import outbox, rules
 from webapp.notifications.models import RULE_KINDS, Delivery, NotificationRule
+from webapp.notifications.services import deliveries, rules
 from webapp.replay.models import ReplayEntry
 
 pytestmark = pytest.mark.django_db
@@ -68,8 +68,8 @@ CASES = {
 def test_it_is_told_once(rule, kind):
     happen, title = CASES[kind]
     happen(rule)
-    assert outbox.note_news() >= 1
-    assert outbox.note_news() == 0
+    assert deliveries.note_news() >= 1
+    assert deliveries.note_news() == 0
     assert Delivery.objects.get(kind=kind).title.startswith(title)
 
 
@@ -81,22 +81,22 @@ def test_nothing_is_told_of_samples_other_teams_and_earlier_days(rule):
     moving = make_experiment(team=rule.team)
     make_trajectory(experiment=moving)
     make_replay_entry(team=rule.team)
-    assert outbox.note_news() == 0
+    assert deliveries.note_news() == 0
 
 
 def test_one_that_moved_on_and_stalled_again_is_told_again(rule):
     stalled(rule)
-    assert outbox.note_news() == 1
+    assert deliveries.note_news() == 1
     (experiment,) = rule.team.experiments.all()
     old = timezone.now() - timedelta(minutes=30, seconds=5)
     make_trajectory(experiment=experiment, started_at=old, ended_at=old)
-    assert outbox.note_news() == 1
+    assert deliveries.note_news() == 1
 
 
 def test_old_messages_are_forgotten(rule):
     ended(rule, ExperimentStatus.FINISHED)
-    outbox.note_news()
-    Delivery.objects.filter(kind="finished").update(created_at=timezone.now() - outbox.KEPT_FOR)
-    for _ in outbox.forget_old_deliveries():
+    deliveries.note_news()
+    Delivery.objects.filter(kind="finished").update(created_at=timezone.now() - deliveries.KEPT_FOR)
+    for _ in deliveries.forget_old_deliveries():
         pass
     assert set(Delivery.objects.values_list("kind", flat=True)) == {"queue_empty"}

@@ -17,10 +17,13 @@ from django.utils import timezone
 
 from webapp.lib.long_work import BadEnd
 from webapp.live.event_publishing import publish
-from webapp.notifications.happenings import happenings_for
 from webapp.notifications.models import Delivery, DeliveryStatus, NotificationRule
+from webapp.notifications.queries.events import events_for
+from webapp.trajectories.pictures.strips import screens_across
 
 LOOK_EVERY_S = 5.0
+NUM_FRAMES = 4
+"""Of the strip that goes with a message."""
 LOOK_BACK = timedelta(days=1)
 """What happened while no dispatcher ran; older things are no news."""
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (10, 60, 300, 1800, 7200))
@@ -54,7 +57,7 @@ def note_news() -> int:
 
 
 def _note_for(rule: NotificationRule, now: datetime) -> int:
-    found = {one.key: one for one in happenings_for(rule, max(rule.since, now - LOOK_BACK), now)}
+    found = {one.key: one for one in events_for(rule, max(rule.since, now - LOOK_BACK), now)}
     for key in rule.deliveries.filter(key__in=found).values_list("key", flat=True):
         del found[key]
     if not found:
@@ -78,7 +81,7 @@ def _note_for(rule: NotificationRule, now: datetime) -> int:
     ]
     with transaction.atomic():
         Delivery.objects.bulk_create(rows, ignore_conflicts=True)
-        tell_pages(rule.team_id)
+        publish_changed(rule.team_id)
     return len(rows)
 
 
@@ -126,7 +129,7 @@ def try_again(delivery: Delivery) -> bool:
     )
 
 
-def tell_pages(team_id: int) -> None:
+def publish_changed(team_id: int) -> None:
     """Open logs of deliveries change; last in a transaction."""
     publish(f"notices.{team_id}", "notice.changed", {})
 
@@ -136,3 +139,14 @@ def forget_old_deliveries() -> Iterator[object]:
     old = Delivery.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
     while chunk := list(old.values_list("pk", flat=True)[:PRUNE_CHUNK]):
         yield Delivery.objects.filter(pk__in=chunk).delete()
+
+
+def choose_frames(delivery: Delivery) -> None:
+    """At the first try: the newest trajectory of its experiment, from its first screen to its last."""
+    if delivery.frames or not delivery.rule.has_pictures or delivery.experiment is None:
+        return
+    newest = delivery.experiment.trajectories.exclude(last_frame="").order_by("-pk").first()
+    if newest is None:
+        return
+    delivery.frames = screens_across(newest, NUM_FRAMES)
+    Delivery.objects.filter(pk=delivery.pk).update(frames=delivery.frames)

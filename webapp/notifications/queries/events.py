@@ -24,7 +24,7 @@ NEWEST_TRAJECTORIES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class NotedEvent:
     """One thing to tell."""
 
     kind: Kind
@@ -35,7 +35,7 @@ class Happening:
     experiment_id: int | None = None
 
 
-def happenings_for(rule: NotificationRule, since: datetime, now: datetime) -> list[Happening]:
+def events_for(rule: NotificationRule, since: datetime, now: datetime) -> list[NotedEvent]:
     """All that the rule asks for and that happened after `since`, or lasts."""
     kinds = [kind for kind in FINDERS if kind in rule.kinds]
     return [found for kind in kinds for found in FINDERS[kind](rule, since, now)]
@@ -45,8 +45,8 @@ def _experiments(rule: NotificationRule) -> QuerySet[Experiment]:
     return Experiment.objects.filter(team=rule.team_id, is_sample=False)
 
 
-def _ended(status: ExperimentStatus, kind: Kind) -> Callable[..., Iterator[Happening]]:
-    def found(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
+def _ended(status: ExperimentStatus, kind: Kind) -> Callable[..., Iterator[NotedEvent]]:
+    def found(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[NotedEvent]:
         for row in _experiments(rule).filter(status=status, ended_at__gte=since):
             verdict = described(row)
             text = f"{row.message} {verdict['text']}".strip() if verdict else row.message
@@ -55,7 +55,7 @@ def _ended(status: ExperimentStatus, kind: Kind) -> Callable[..., Iterator[Happe
     return found
 
 
-def _alarms(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
+def _alarms(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[NotedEvent]:
     rows = AlarmRecord.objects.filter(experiment__in=_experiments(rule), since_at__gte=since)
     for alarm in rows.select_related("experiment"):
         title = f"Alarm {alarm.name} at step {alarm.since_step}: {alarm.experiment}"
@@ -63,7 +63,7 @@ def _alarms(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[
         yield _of_experiment(Kind.ALARM, alarm.experiment, f"{alarm.name} {alarm.since_at}", title, text)
 
 
-def _stalled(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
+def _stalled(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[NotedEvent]:
     for row in _experiments(rule).filter(status=ExperimentStatus.RUNNING):
         last = last_sign_of(row)
         if last and now - last >= timedelta(minutes=rule.stalled_minutes):
@@ -82,12 +82,12 @@ def last_sign_of(experiment: Experiment) -> datetime | None:
     return max((at for at in (metric, ends["began"], ends["ended"], attempt) if at), default=None)
 
 
-def _queue_empty(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
+def _queue_empty(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[NotedEvent]:
     last = _experiments(rule).filter(ended_at__gte=since).order_by("-ended_at").first()
     waits = _experiments(rule).exclude(status__in=[*FINAL_STATUSES, ExperimentStatus.PAUSED])
     if last and not waits.exists():
         text = f"The last one was {last}: {last.get_status_display()}."
-        yield Happening(
+        yield NotedEvent(
             kind=Kind.QUEUE_EMPTY,
             key=f"queue_empty {last.pk} {last.ended_at}",
             title="The queue is empty",
@@ -97,9 +97,9 @@ def _queue_empty(rule: NotificationRule, since: datetime, now: datetime) -> Iter
         )
 
 
-def _hosts_lost(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
+def _hosts_lost(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[NotedEvent]:
     for worker in Worker.objects.filter(status=WorkerStatus.LOST, heartbeat_at__gte=since):
-        yield Happening(
+        yield NotedEvent(
             kind=Kind.HOST_LOST,
             key=f"host_lost {worker.pk} {worker.heartbeat_at}",
             title=f"Lost on {worker.host}: {worker.name}"[:200],
@@ -109,13 +109,13 @@ def _hosts_lost(rule: NotificationRule, since: datetime, now: datetime) -> Itera
         )
 
 
-def _inbox_waits(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[Happening]:
+def _inbox_waits(rule: NotificationRule, since: datetime, now: datetime) -> Iterator[NotedEvent]:
     """At most once a day: labelling the oldest entry must not tell of the next oldest."""
     before = now - timedelta(hours=rule.inbox_hours)
     rows = ReplayEntry.objects.filter(team=rule.team_id, verdict=Verdict.INBOX, created_at__lt=before)
     rows = rows.exclude(trajectory__experiment__is_sample=True)
     if oldest := rows.order_by("created_at").select_related("trajectory").first():
-        yield Happening(
+        yield NotedEvent(
             kind=Kind.INBOX_WAITS,
             key=f"inbox_waits {now:%Y-%m-%d}",
             title=f"{rows.count()} in the replay inbox wait for more than {rule.inbox_hours} h",
@@ -125,8 +125,8 @@ def _inbox_waits(rule: NotificationRule, since: datetime, now: datetime) -> Iter
         )
 
 
-def _of_experiment(kind: Kind, row: Experiment, when: str, title: str, text: str) -> Happening:
-    return Happening(
+def _of_experiment(kind: Kind, row: Experiment, when: str, title: str, text: str) -> NotedEvent:
+    return NotedEvent(
         kind=kind,
         key=f"{kind} {row.pk} {when}",
         title=title[:200],
@@ -136,7 +136,7 @@ def _of_experiment(kind: Kind, row: Experiment, when: str, title: str, text: str
     )
 
 
-FINDERS: dict[Kind, Callable[[NotificationRule, datetime, datetime], Iterator[Happening]]] = {
+FINDERS: dict[Kind, Callable[[NotificationRule, datetime, datetime], Iterator[NotedEvent]]] = {
     Kind.FINISHED: _ended(ExperimentStatus.FINISHED, Kind.FINISHED),
     Kind.FAILED: _ended(ExperimentStatus.FAILED, Kind.FAILED),
     Kind.ALARM: _alarms,

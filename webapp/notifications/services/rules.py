@@ -22,7 +22,7 @@ from webapp.notifications.models import (
     Kind,
     NotificationRule,
 )
-from webapp.notifications.outbox import tell_pages, try_again
+from webapp.notifications.services.deliveries import publish_changed, try_again
 
 MAX_RULES = 50
 """Of a team: the dispatcher looks through all of them every few seconds."""
@@ -96,7 +96,7 @@ def send_test(*, rule: NotificationRule, by: AbstractBaseUser) -> Delivery:
         experiment=newest,
     )
     _log(rule, by, "tested")
-    tell_pages(rule.team_id)
+    publish_changed(rule.team_id)
     return delivery
 
 
