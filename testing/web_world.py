@@ -85,13 +85,13 @@ def make_world() -> World:
     report = write_version(team=team, user=owner, title="report", text="", choices=Choices([experiment.pk]))
     link = make_link(version=report, user=owner, days=7)
     scanner = Scanner.objects.create(team=team, name="own", version=1, definition={"kind": "still"})
-    told = NotificationRule.objects.create(team=team, channel="browser", kinds=["failed"])
+    rule = NotificationRule.objects.create(team=team, channel="browser", kinds=["failed"])
     delivery = Delivery.objects.create(
-        team=team, rule=told, kind="test", key="test", title="A test", path="/", status="failed",
+        team=team, rule=rule, kind="test", key="test", title="A test", path="/", status="failed",
         frames=[make_frame(team, 0)],
     )  # fmt: skip
     paths = {
-        "notification_rule": told.pk,
+        "notification_rule": rule.pk,
         "delivery": delivery.pk,
         "picture": picture_token_of(delivery),
         "report": report.report_id,

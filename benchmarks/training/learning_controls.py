@@ -111,8 +111,8 @@ def train(deskhand: Instance, arm: str, seed: int, options: argparse.Namespace) 
         **ARMS[arm],
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
-    told = partial(print, f"{arm}, seed {seed}:", flush=True)
-    return follow(deskhand, number, options.limit_s, *SERIES, poll_s=10.0, say=told)
+    say = partial(print, f"{arm}, seed {seed}:", flush=True)
+    return follow(deskhand, number, options.limit_s, *SERIES, poll_s=10.0, say=say)
 
 
 def figures_of(arm: str, described: dict[str, Any]) -> dict[str, Any]:

@@ -155,16 +155,16 @@ def test_a_checked_file_is_counted_and_leaves_nothing_open(terminal, team, tmp_p
     whole.write_text(good)
     words = ("--task-set", task.task_set.name, "--check")
     for _ in range(MAX_OPEN + 1):
-        told = terminal.run("import", str(bad), *words, code=5).stdout
-    assert "1 new, 0 here already, 1 bad" in told
-    assert "line 2: not JSON" in told
+        output = terminal.run("import", str(bad), *words, code=5).stdout
+    assert "1 new, 0 here already, 1 bad" in output
+    assert "line 2: not JSON" in output
     assert "1 new, 0 here already, 0 bad" in terminal.run("import", str(whole), *words).stdout
     assert terminal.json("import", str(bad), *words, code=5)["problems"][0]["line"] == 2
     assert not ReplayImport.objects.exclude(status="cancelled").exists()
     assert not ReplayEntry.objects.exists()
 
-    told = terminal.run("import", str(bad), *words[:2]).stdout
-    assert "finished. 1 new, 1 stored, 0 here already, 1 bad" in told
+    output = terminal.run("import", str(bad), *words[:2]).stdout
+    assert "finished. 1 new, 1 stored, 0 here already, 1 bad" in output
     assert "1 new" not in terminal.run("import", str(whole), *words).stdout
 
 

@@ -34,7 +34,7 @@ from webapp.experiments.models import Experiment
 COMMAND = "from deskhand_client.cli.main import main; main()"
 
 
-def told(url: str, token: str, *flags: str, story: Callable[[McpClient], Awaitable[Any]]) -> Any:
+def run_story(url: str, token: str, *flags: str, story: Callable[[McpClient], Awaitable[Any]]) -> Any:
     """What an agent's story with `deskhand mcp FLAGS` ends with."""
     variables = {
         "DESKHAND_URL": url,
@@ -92,7 +92,7 @@ def test_an_agent_reads_groups_turns_and_screens(live_server, token, group):
         said = await agent.get_prompt(SKILL)
         assert "Why a run does not learn" in said.messages[0].content.text
 
-    told(live_server.url, token(Scope.READ), story=story)
+    run_story(live_server.url, token(Scope.READ), story=story)
 
 
 def test_mistakes_are_told_in_words(live_server, token):
@@ -106,7 +106,7 @@ def test_mistakes_are_told_in_words(live_server, token):
         unknown = await agent.call_tool("launch_experiment", {"name": "x", "preset": "first-desk"})
         assert unknown.is_error
 
-    told(live_server.url, token(Scope.ADMIN), story=story)
+    run_story(live_server.url, token(Scope.ADMIN), story=story)
     assert not Experiment.objects.exists()
 
 
@@ -115,11 +115,11 @@ def test_only_a_token_with_the_scope_writes(live_server, token):
         assert {tool.name for tool in (await agent.list_tools()).tools} == {*READ, *WRITE}
         return await agent.call_tool("launch_experiment", {"name": "mine", "preset": "first-desk"})
 
-    refused = told(live_server.url, token(Scope.READ), "--write", story=story)
+    refused = run_story(live_server.url, token(Scope.READ), "--write", story=story)
     assert refused.is_error
     assert "forbidden" in refused.content[0].text
     assert not Experiment.objects.exists()
-    made = answer(told(live_server.url, token(Scope.OPERATE), "--write", story=story))
+    made = answer(run_story(live_server.url, token(Scope.OPERATE), "--write", story=story))
     assert Experiment.objects.get().pk == made["id"]
 
 
@@ -132,7 +132,7 @@ def test_planted_texts_stay_inside_the_data_of_an_answer(live_server, token, gro
         refused = await agent.call_tool("show_experiment", {"pk": 999})
         return await agent.call_tool("show_trajectory", {"pk": row.pk}), refused
 
-    shown, refused = told(live_server.url, token(Scope.READ), story=story)
+    shown, refused = run_story(live_server.url, token(Scope.READ), story=story)
     turns = answer(shown)["trajectory"]["turns"]
     assert len(turns) == len(PLANTED) == 10
     for turn, (_, marker) in zip(turns, PLANTED.values(), strict=True):

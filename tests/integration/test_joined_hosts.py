@@ -108,8 +108,8 @@ def test_an_experiment_runs_on_hosts_that_joined_and_outlives_a_killed_one(
     wait_for("its end", lambda: status() in FINAL)
     found = describe(control, experiment)
     assert found["status"] == "finished", found
-    told = steps()
-    assert [step for step, _ in told] == list(range(1, NUM_STEPS + 1))
+    reported = steps()
+    assert [step for step, _ in reported] == list(range(1, NUM_STEPS + 1))
     assert [one["status"] for one in found["attempts"]] == ["lost", "finished"]
     assert {name for one in found["attempts"] for name in one["workers"]} == {"gpu1@far-gpu"}
     scored_twice = rows(

@@ -110,11 +110,11 @@ def test_the_viewer_shows_the_machines_screen(deskhand, described):
 
 def test_one_task_of_each_family_holds_on_machines(deskhand):
     """Oracle 1.0 and idle 0.0, by the command that proves a task set."""
-    told = deskhand.manage(
+    output = deskhand.manage(
         "verify_tasks", "first-desk", "--provider", "qemu", "--limit", "1", timeout_s=LIMIT_S
     )
-    families = {line.split()[0]: line.split() for line in told.splitlines()}
+    families = {line.split()[0]: line.split() for line in output.splitlines()}
     supported = "select distinct family from experiments_taskrecord where status = 'supported'"
     assert set(families) == {family for (family,) in rows(deskhand, supported)}
     for words in families.values():
-        assert words[1] == words[5] == words[-1] == "1", told
+        assert words[1] == words[5] == words[-1] == "1", output

@@ -94,8 +94,8 @@ def answers(url: str) -> bool:
 
 def check_nothing_is_lost(deskhand: Instance, described: dict[str, Any]) -> None:
     assert described["status"] == "finished", described["message"]
-    told = " ".join(incident["message"] for incident in described["incidents"])
-    assert "Attempt 1: rank 0 of the trainer was ended by SIGKILL" in told
+    messages = " ".join(incident["message"] for incident in described["incidents"])
+    assert "Attempt 1: rank 0 of the trainer was ended by SIGKILL" in messages
     steps = rows(
         deskhand, "select step from experiments_metricpoint where name = 'rollout/reward_mean' order by step"
     )

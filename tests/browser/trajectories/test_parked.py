@@ -10,7 +10,7 @@ from webapp.trajectories.services import parking
 REASON = "the quota of 16 sandboxes is used up"
 
 
-def told(row: Trajectory, position: int, wait_s: float) -> None:
+def report_wait(row: Trajectory, position: int, wait_s: float) -> None:
     row.refresh_from_db()
     notice = parking.ParkingNotice(reason=REASON, position=position, wait_s=wait_s, retry_after_s=5.0)
     assert parking.park_trajectory(trajectory=row, notice=notice)
@@ -22,7 +22,7 @@ def test_list_and_viewer_follow_the_queue_until_a_desktop_is_there(sign_in: Sign
     make_trajectory(group=group, member=0, turns=2, reward=1.0)
     row = make_trajectory(group=group, member=1, turns=0, reward=None, status="resetting")
     Trajectory.objects.filter(pk=row.pk).update(last_frame="")
-    told(row, 4, 95.0)
+    report_wait(row, 4, 95.0)
 
     overview, viewer = sign_in(people.viewer), sign_in(people.viewer)
     overview.goto("/trajectories/")
@@ -36,7 +36,7 @@ def test_list_and_viewer_follow_the_queue_until_a_desktop_is_there(sign_in: Sign
     expect(viewer.locator("[data-figures]")).to_contain_text("Place 4")
     expect(viewer.locator(".lane-row.is-watched")).to_contain_text("Parked. Place 4")
 
-    told(row, 1, 12.0)
+    report_wait(row, 1, 12.0)
     expect(cell).to_contain_text("Place 1 · about 12 s")
     expect(screen).to_contain_text("About 12 s")
     expect(viewer.locator("[data-figures]")).to_contain_text("Place 1")

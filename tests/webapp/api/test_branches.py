@@ -72,9 +72,9 @@ def test_a_refusal_names_the_field(api, parent):  # noqa: F811
 
 def test_an_export_says_whose_turns_the_first_ones_are(api, parent):  # noqa: F811
     entry = make_replay_entry(trajectory=branch(parent, 2, 4))
-    told = export_record(entry, "sha256")["metadata"]["deskhand"]
-    assert told["branch"] == {"parent_trajectory": parent.pk, "turn": 2}
-    assert len(told["turns"]) == 4
+    exported = export_record(entry, "sha256")["metadata"]["deskhand"]
+    assert exported["branch"] == {"parent_trajectory": parent.pk, "turn": 2}
+    assert len(exported["turns"]) == 4
     plain = export_record(make_replay_entry(trajectory=parent), "sha256")["metadata"]["deskhand"]
     assert plain["branch"] is None
-    assert json.dumps(told)
+    assert json.dumps(exported)

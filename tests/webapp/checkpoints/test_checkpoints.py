@@ -122,8 +122,8 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
     (point,) = evaluation_points(all_evaluations(source), source)
     assert (point["name"], point["step"], point["num_tasks"]) == ("on demand", 10, 40)
     assert "On demand" in page_text(client.get(f"/experiments/{source.pk}/?tab=evaluations"))
-    told = Event.objects.filter(stream=f"experiment.{source.pk}").values_list("type", flat=True)
-    assert {"checkpoint.evaluated", "evaluation.added"} <= set(told)
+    events = Event.objects.filter(stream=f"experiment.{source.pk}").values_list("type", flat=True)
+    assert {"checkpoint.evaluated", "evaluation.added"} <= set(events)
     own = page_text(client.get(f"/experiments/{queued.pk}/"))
     assert f"Evaluates step 10 of #{source.pk}" in own
 

@@ -399,8 +399,8 @@ def test_charts_are_told_what_happened_at_which_step(client: Client, operator, t
             experiment=experiment, group=group, step=6, advantage=1.0, replaced=entry.trajectory
         )
     answer = client.get(f"/experiments/{experiment.pk}/metrics/").json()
-    told = sorted((one["kind"], one["stage"], one["step"], one["text"]) for one in answer["markers"])
-    assert told == [
+    markers = sorted((one["kind"], one["stage"], one["step"], one["text"]) for one in answer["markers"])
+    assert markers == [
         ("checkpoint", "grpo", 5, "Checkpoint"),
         ("checkpoint", "sft", 300, "Checkpoint"),
         ("injection", "grpo", 6, "2 replay entries injected"),

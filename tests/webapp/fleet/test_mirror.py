@@ -104,19 +104,19 @@ def test_a_claim_says_what_the_mirror_has_to_know():
 def test_a_heartbeat_of_a_worker_that_is_online_is_one_statement_and_tells_of_the_drain(
     django_assert_num_queries,
 ):
-    told: dict[str, Any] = {"name": "env1@h1", "queue": "env", "host": "h1", "pid": 1, "version": "1"}
-    assert beat_again(**told, slots=4) is None, "it has to come first"
-    assert not door.beat_worker(**told, slots=4, clock_s=0)
+    heartbeat: dict[str, Any] = {"name": "env1@h1", "queue": "env", "host": "h1", "pid": 1, "version": "1"}
+    assert beat_again(**heartbeat, slots=4) is None, "it has to come first"
+    assert not door.beat_worker(**heartbeat, slots=4, clock_s=0)
     Worker.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=9))
     with django_assert_num_queries(1):
-        assert door.beat_worker(**told, slots=5, clock_s=0) is False
+        assert door.beat_worker(**heartbeat, slots=5, clock_s=0) is False
     worker = Worker.objects.get()
     assert worker.slots == 5
     assert worker.heartbeat_at > timezone.now() - timedelta(seconds=5)
     Worker.objects.update(is_draining=True)
-    assert door.beat_worker(**told, slots=5, clock_s=0) is True
+    assert door.beat_worker(**heartbeat, slots=5, clock_s=0) is True
     Worker.objects.update(status="lost")
-    assert door.beat_worker(**told, slots=5, clock_s=0) is True
+    assert door.beat_worker(**heartbeat, slots=5, clock_s=0) is True
     assert Worker.objects.get().status == "online"
     assert events() == ["worker.joined"] * 2
 

@@ -41,7 +41,7 @@ def entry_of(experiment, fingerprint, **values):
     return make_replay_entry(trajectory=row, verdict="gold")
 
 
-def told(entry, experiment):
+def form_and_age(entry, experiment):
     read = experiments_of(entry.team_id).get(pk=experiment.pk)
     found = fit_of(entry, read, WeightLineage(entry.team_id), entry.skips.all())
     return found.form, found.age
@@ -64,19 +64,21 @@ def told(entry, experiment):
 def test_the_form_is_told_in_words(team, recorded, own, form):
     recording = experiment_on(team)
     other = experiment_on(team, sampled=own, replay={"unknown_policy_age": "reuse"})
-    assert told(entry_of(recording, recorded), other) == (form, "unknown")
+    assert form_and_age(entry_of(recording, recorded), other) == (form, "unknown")
     if own == recorded == line():
         imitated = ("rendered again, likelihood", "unknown")
-        assert told(entry_of(recording, recorded), experiment_on(team, sampled=own)) == imitated, "by default"
+        assert form_and_age(entry_of(recording, recorded), experiment_on(team, sampled=own)) == imitated, (
+            "by default"
+        )
 
 
 def test_the_age_is_told_and_held_against_the_limit(team):
     experiment = experiment_on(team, replay={"max_policy_age": 9}, sampled=line(), policy_version=20)
-    assert told(entry_of(experiment, line(), policy_version=12), experiment) == (
+    assert form_and_age(entry_of(experiment, line(), policy_version=12), experiment) == (
         "reused as sampled",
         "8 versions",
     )
-    old = told(entry_of(experiment, line(), policy_version=3), experiment)
+    old = form_and_age(entry_of(experiment, line(), policy_version=3), experiment)
     assert old == ("not used: its policy is older than 9 versions", "17 versions")
 
 
@@ -91,16 +93,16 @@ def test_the_age_is_told_and_held_against_the_limit(team):
 def test_an_unknown_age_is_treated_as_the_experiment_says(team, choice, form):
     entry = entry_of(experiment_on(team), line())
     other = experiment_on(team, replay={"unknown_policy_age": choice}, sampled=line())
-    assert told(entry, other) == (form, "unknown")
+    assert form_and_age(entry, other) == (form, "unknown")
 
 
 def test_a_persons_turns_are_imitated_and_what_was_turned_down_says_why(team):
     experiment = experiment_on(team, sampled=line())
     entry = entry_of(experiment, None, source="human")
-    assert told(entry, experiment) == ("likelihood of a person's turns", "no policy")
+    assert form_and_age(entry, experiment) == ("likelihood of a person's turns", "no policy")
     skip = ReplaySkip(entry_id=entry.pk, reason=SkipReason.NO_ACTION, message="turn 2 has no typed action")
     record_skips(experiment=experiment, skips=[skip, skip])
-    assert told(entry, experiment)[0] == "not used: turn 2 has no typed action (2 times)"
+    assert form_and_age(entry, experiment)[0] == "not used: turn 2 has no typed action (2 times)"
 
 
 def test_entry_page_and_inbox_tell_it(team, django_assert_max_num_queries):

@@ -311,5 +311,5 @@ def test_bulk_labels_leave_out_what_a_review_holds_to_settle(team, people):
     free.refresh_from_db()
     assert (held.verdict, free.verdict) == ("inbox", "accepted")
     body = {"verdict": "inbox", "expected": 1, "to": "rejected"}
-    told = client.post("/api/v1/replay/bulk", body, content_type="application/json").json()
-    assert told == {"changed": 0, "held_back": 0, "left_out": 1}
+    answer = client.post("/api/v1/replay/bulk", body, content_type="application/json").json()
+    assert answer == {"changed": 0, "held_back": 0, "left_out": 1}

@@ -115,10 +115,10 @@ def test_the_folder_is_laid_out_as_osworlds_tools_read_it(
         "failed": 3,
         "errored": 1,
     }
-    told = (
+    reason = (
         tmp_path / "results-1" / "pyautogui" / "screenshot" / "mine-50-steps" / CHROME / "b1" / "outcome.txt"
     )
-    assert told.read_text() == "solved_at_limit\n", "which its result.txt counts, by OSWorld's rule"
+    assert reason.read_text() == "solved_at_limit\n", "which its result.txt counts, by OSWorld's rule"
     folder = tmp_path / "results-1" / "pyautogui" / "screenshot" / "mine-50-steps" / CALC / "a1"
     lines = [json.loads(line) for line in (folder / "traj.jsonl").read_text().splitlines()]
     assert [line["step_num"] for line in lines] == [1, 2, 3]

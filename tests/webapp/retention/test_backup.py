@@ -106,7 +106,7 @@ def test_a_backup_of_a_working_installation_is_one_moment(places: tuple[dict, di
         writer.kill()
         writer.wait()
     assert b"s3cret" not in file.read_bytes()
-    told = last_json(manage(there, "restore", str(file), "--secrets", str(passphrase)))
+    answer = last_json(manage(there, "restore", str(file), "--secrets", str(passphrase)))
     found = last_json(manage(there, "shell", "-v0", "-c", COUNT))
     assert found["missing"] == [], "every row's screenshot is there"
     assert found["turns"] >= before
@@ -114,7 +114,7 @@ def test_a_backup_of_a_working_installation_is_one_moment(places: tuple[dict, di
     assert after > 0
     assert found["frames"] <= made["media_files"] // 3 + 1
     assert found["status"] == ["paused"], "nothing starts by itself in a copy"
-    assert told["missing_checkpoints"] == ["/nowhere/1"]
+    assert answer["missing_checkpoints"] == ["/nowhere/1"]
     assert (Path(there["DESKHAND_DATA_DIR"]) / "secrets" / "vendor-token").read_text() == "s3cret"
     assert "has data already" in manage(there, "restore", str(file), fails=True)
     if not here["DATABASE_URL"]:
@@ -130,9 +130,9 @@ def test_a_backup_of_a_working_installation_is_one_moment(places: tuple[dict, di
     ],
 )
 def test_a_database_without_tables_or_out_of_reach_is_said_so(tmp_path: Path, url: str, said: str) -> None:
-    told = manage(environment(tmp_path / "new", url), "backup", str(tmp_path / "backup.tar"), fails=True)
-    assert said in told
-    assert "Traceback" not in told
+    answer = manage(environment(tmp_path / "new", url), "backup", str(tmp_path / "backup.tar"), fails=True)
+    assert said in answer
+    assert "Traceback" not in answer
     assert list(tmp_path.glob("*backup.tar*")) == []
 
 

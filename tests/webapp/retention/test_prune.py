@@ -166,9 +166,9 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(
 ) -> None:
     old = old_one(team)
     call_command("prune", "--dry-run")
-    told = capsys.readouterr().out
-    assert f"{team}: 1 trajectories" in told
-    assert "would go" in told
+    output = capsys.readouterr().out
+    assert f"{team}: 1 trajectories" in output
+    assert "would go" in output
     assert frames_of(old)
     call_command("prune")
     assert "1 trajectories" in capsys.readouterr().out

@@ -299,9 +299,9 @@ def test_scripts_write_and_upload_as_people_do(client, operator):
     refused = client.post("/api/v1/tasks/mine", wrong, content_type="application/json")
     assert "task.split" in refused.json()["error"]["fields"]
     file = SimpleUploadedFile("train.parquet", parquet(ROWS))
-    told = client.post("/api/v1/tasks/mine/files", {"file": file, "heldout": "0"}).json()
-    assert "num_added" in told, told
-    assert (told["num_added"], told["num_unchanged"], told["revision"]) == (1, 0, 2)
+    answer = client.post("/api/v1/tasks/mine/files", {"file": file, "heldout": "0"}).json()
+    assert "num_added" in answer, answer
+    assert (answer["num_added"], answer["num_unchanged"], answer["revision"]) == (1, 0, 2)
     assert [row["task_id"] for row in client.get("/api/v1/tasks/mine").json()["items"]] == ["a", "b"]
     leak = SimpleUploadedFile("x.json", LEAK.encode())
     assert client.post("/api/v1/tasks/mine/files", {"file": leak}).status_code == 400

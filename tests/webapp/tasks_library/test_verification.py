@@ -105,7 +105,7 @@ def test_a_clone_of_an_older_revision_is_told_what_it_leaves_out(team, task):
     changed = task.spec | {"instruction": "Another one."}
     write_tasks(task_set=task.task_set, tasks=[Task.model_validate(changed)])
     config = parse_config({"tasks": {"task_set": task.task_set.name, "revision": 1}})
-    told = [check for check in task_checks(config, team) if check.path == "tasks.revision"]
-    assert [(check.level, check.detail[:32]) for check in told] == [
+    found = [check for check in task_checks(config, team) if check.path == "tasks.revision"]
+    assert [(check.level, check.detail[:32]) for check in found] == [
         ("warning", "1 newer versions of tasks are le")
     ]

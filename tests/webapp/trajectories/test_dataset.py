@@ -27,10 +27,10 @@ def test_a_row_holds_what_was_recorded(rows):
     table = pq.read_table(BytesIO(b"".join(shard_pieces(rows)))).to_pylist()
     for row, found in zip(rows.order_by("pk"), table, strict=True):
         assert (found["trajectory_id"], found["task_id"], found["reward"]) == (row.pk, row.task.task_id, 1.0)
-        for turn, told in zip(row.turns.all(), found["turns"], strict=True):
-            assert json.loads(told["action"]) == turn.action
-            assert (told["completion"], told["token_ids"]) == (turn.completion["text"], [1, 2, 3])
-            assert found["images"][told["image"]]["bytes"] == read_frame(turn.frame, "png")
+        for turn, written in zip(row.turns.all(), found["turns"], strict=True):
+            assert json.loads(written["action"]) == turn.action
+            assert (written["completion"], written["token_ids"]) == (turn.completion["text"], [1, 2, 3])
+            assert found["images"][written["image"]]["bytes"] == read_frame(turn.frame, "png")
 
 
 def test_shards_hold_each_once(rows):

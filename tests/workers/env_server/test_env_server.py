@@ -100,6 +100,6 @@ HOSTILE = [
 @pytest.mark.parametrize("body", HOSTILE, ids=lambda body: ascii(body[:16]))
 @pytest.mark.parametrize("path", PATHS)
 def test_what_no_client_sends_is_refused_by_every_protocol(server, episodes, path, body):
-    status, told = posted(server, path, body)
-    assert (status, told["code"]) == (400, "bad_request"), told
+    status, answer = posted(server, path, body)
+    assert (status, answer["code"]) == (400, "bad_request"), answer
     assert len(episodes) == 0

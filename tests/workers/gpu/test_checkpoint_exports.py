@@ -77,9 +77,9 @@ def test_an_export_loads_in_transformers_and_answers_with_the_same_logits(
         )
     torch.testing.assert_close(theirs, ours, rtol=0, atol=0)
     stream = f"experiment.{checkpoint.experiment_id}"
-    told = Event.objects.filter(stream=stream, type="checkpoint.exported").order_by("seq")
-    assert [event.payload["status"] for event in told][0] == "queued"
-    assert [event.payload["status"] for event in told][-1] == "finished"
+    events = Event.objects.filter(stream=stream, type="checkpoint.exported").order_by("seq")
+    assert [event.payload["status"] for event in events][0] == "queued"
+    assert [event.payload["status"] for event in events][-1] == "finished"
 
     assert exports.remove_export(export=export)
     checkpoint_exports.remove_unwanted()

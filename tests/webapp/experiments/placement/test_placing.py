@@ -127,8 +127,8 @@ def test_those_that_were_passed_are_counted_and_start_anew_once_they_run(sent: S
 
 def test_a_gpu_that_another_program_uses_is_left_alone(sent: Sent) -> None:
     worker("gpu@a", num_gpus=1)
-    told = gpus(1, "a")
-    told[0]["free_bytes"] = 10
-    record_gpus(name="gpu@a", gpus=told)
+    reported = gpus(1, "a")
+    reported[0]["free_bytes"] = 10
+    record_gpus(name="gpu@a", gpus=reported)
     queued(1)
     assert dispatcher.place_experiments() == 0

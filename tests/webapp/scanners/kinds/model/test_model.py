@@ -112,13 +112,13 @@ def test_a_model_answers_and_never_sees_the_score(team, server, log):
     ] * 2
     parts = sent[0]["messages"][1]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url", "image_url"]
-    told = json.dumps([one["messages"] for one in sent])
+    text = json.dumps([one["messages"] for one in sent])
     assert bad.task.instruction in parts[0]["text"]
     assert "Click" in parts[0]["text"]
     for secret in (SCORE, REWARD, ADVANTAGE, 0.414):
-        assert str(secret)[:5] not in told.replace("base64", "")
+        assert str(secret)[:5] not in text.replace("base64", "")
     for word in ("score", "reward", "advantage", "secret_term", "exact_match", "verdict", "task_score"):
-        assert word not in told.lower(), word
+        assert word not in text.lower(), word
     bad.refresh_from_db()
     assert (bad.score, bad.reward) == (SCORE, REWARD)
 
