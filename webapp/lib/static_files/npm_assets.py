@@ -1,7 +1,6 @@
 """Front-end files out of installed packages, by an allow-list: nothing is vendored, nothing comes from a CDN.
 
-A whole package folder cannot be offered: some hold stylesheets that point at files they do not ship, and
-all hold tens of megabytes that no page uses.
+A whole package folder cannot be offered: they hold tens of megabytes that no page uses.
 """
 
 from __future__ import annotations  # `list` below is a method of the class that mentions the type
@@ -15,10 +14,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import BaseFinder
-from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage
-
-from webapp.lib.static_files.used_styles import used_styles, words_of_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,6 @@ class Package:
 
 
 PACKAGES = (
-    Package("vendor/tabler", "@tabler/core", "dist", ("css/tabler.min.css",)),
     Package("vendor/novnc", "@novnc/novnc", "", ("core/*.js", "vendor/pako/lib/*.js")),
     Package("vendor/idiomorph", "idiomorph", "dist", ("idiomorph.esm.js",)),
     Package("vendor/plotly", "plotly.js-cartesian-dist-min", "", ("plotly-cartesian.min.js",)),
@@ -47,18 +42,11 @@ class AssetsMissing(Exception):
 
 
 class PackageStorage(FileSystemStorage):
-    """A package's folder; collectstatic reads the public folder from `prefix`, and used styles alone."""
+    """A package's folder; collectstatic reads the public folder from `prefix`."""
 
     def __init__(self, prefix: str, location: Path) -> None:
         super().__init__(location=location)
         self.prefix = prefix
-
-    def open(self, name: str, mode: str = "rb") -> File[bytes]:
-        found = super().open(name, mode)
-        if not name.endswith(".css"):
-            return found
-        with found:
-            return ContentFile(used_styles(found.read().decode(), words_of_pages()).encode())
 
 
 class PackageFinder(BaseFinder):

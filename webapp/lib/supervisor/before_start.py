@@ -12,7 +12,6 @@ from django.core.management import call_command, get_commands
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.lib.static_files.npm_assets import PACKAGES, installed_version
-from webapp.lib.static_files.used_styles import sources_of_pages
 from webapp.lib.supervisor.process_specs import hosts_certificate
 
 TASK_SETS = ("first-desk",)
@@ -69,12 +68,11 @@ def collect_assets(*, force: bool = False) -> bool:
 
 
 def assets_state() -> str:
-    """A digest of the npm versions, of every file of ours, and of those that say which styles are used."""
+    """A digest of the npm versions, and of every file of ours."""
     sha = hashlib.sha256()
     for package in PACKAGES:
         sha.update(f"{package} {installed_version(package.name)}\n".encode())
-    ours = (file for folder in settings.STATICFILES_DIRS for file in sorted(Path(folder).rglob("*")))
-    for file in (*ours, *sources_of_pages()):
+    for file in (file for folder in settings.STATICFILES_DIRS for file in sorted(Path(folder).rglob("*"))):
         status = file.stat()
         sha.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
     sha.update(f"django {version('django')}\n".encode())
