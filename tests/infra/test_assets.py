@@ -38,6 +38,13 @@ def test_every_static_file_that_a_template_names_exists(template):
     assert [name for name in named if not finders.find(name)] == []
 
 
+def test_every_icon_that_a_template_names_is_drawn():
+    drawn = re.findall(r'id="([^"]+)"', (REPOSITORY / "static/img/icons.svg").read_text())
+    named = {name for file in TEMPLATES for name in re.findall(r'{% icon "([^"]+)"', file.read_text())}
+    assert len(named) > 20
+    assert named - set(drawn) == set()
+
+
 def test_no_template_loads_anything_from_elsewhere():
     assert [file.name for file in TEMPLATES if LOADED_FROM_ELSEWHERE.search(file.read_text())] == []
 
