@@ -6,6 +6,7 @@ otherwise every turn is written again from its typed action, in the renderer's d
 
 from __future__ import annotations
 
+from training.actions.write.several_actions import turn_text
 from training.contracts.config import SamplingConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint
 from training.contracts.imitation import context_turns
@@ -63,7 +64,7 @@ def _completion(
     observation = turn.observation
     screen = (observation.width, observation.height) if observation.width else trajectory.task.screen
     try:
-        return Completion(text=renderer.action_text(turn.action, screen))
+        return Completion(text=turn_text(renderer, turn, screen))
     except ValueError as error:
         message = f"turn {turn.index + 1} cannot be written: {error}"
         raise NotRenderable(SkipReason.NOT_WRITABLE, message) from error

@@ -77,6 +77,9 @@ answer: "text": "..."; terminate: "status": "success" or "failure"
 
 {coordinates}"""
 
+SEVERAL_ACTIONS = """
+You may write up to {most} actions, one after another, where you need not look at the screen between them."""
+
 TASK = """Do the next step of this task.
 
 Task: {instruction}
@@ -91,6 +94,14 @@ def system_text(prompt: PromptConfig) -> str:
         return prompt.system_text
     if prompt.style == "first-desk":
         return ""
+    text = _style_text(prompt)
+    if prompt.actions_per_turn == 1:
+        return text
+    several = SEVERAL_ACTIONS.format(most=prompt.actions_per_turn)
+    return text.replace("exactly one action", "an action") + several
+
+
+def _style_text(prompt: PromptConfig) -> str:
     help_text = COORDINATE_HELP[prompt.coordinate_space]
     if prompt.dialect == "keyboard":
         return KEYBOARD.format(mouse="", mouse_actions="", coordinates="")

@@ -21,6 +21,7 @@ from transformers import AutoTokenizer
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from training.actions.write.completion_text import completion_text
+from training.actions.write.several_actions import turn_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for
@@ -276,7 +277,7 @@ class Renderer(Pictures):
         if recorded is not None and recorded.text:
             ids = self.completion_ids(recorded.text)
         elif turn.action is not None:
-            ids = self.completion_ids(self.action_text(turn.action, trajectory.task.screen))
+            ids = self.completion_ids(turn_text(self, turn, trajectory.task.screen))
         else:
             raise ValueError(
                 f"trajectory {trajectory.trajectory_id}, turn {turn.index}: no completion and no action"

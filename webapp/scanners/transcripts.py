@@ -12,7 +12,7 @@ from typing import Any
 
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.statements.json_keys import text_of
-from webapp.trajectories.action_words import action_caption
+from webapp.trajectories.action_words import actions_caption, actions_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.row_to_types import turn_limit
 from webapp.trajectories.turn_display import terms_total
@@ -28,6 +28,7 @@ COLUMNS = (
     "parse_error",
     "action_error",
     "screen_changed",
+    "earlier_actions",
     "terms",
 )
 
@@ -46,11 +47,12 @@ class TranscriptTurn:
     errors: str
     """What could not be parsed or done."""
     screen_changed: bool | None
+    earlier_actions: list[dict[str, Any]] | None = None
 
     @property
     def did(self) -> str:
-        """Its action in words."""
-        return action_caption(self.action) if self.action else "no action"
+        """Its actions in words."""
+        return actions_caption(actions_of(self)) or "no action"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,13 @@ def read_transcripts(pks: Sequence[int]) -> list[Paid]:
         action,
         *problems,
         changed,
+        earlier,
         terms,
     ) in columns.values_list(*COLUMNS):
         errors = "; ".join(filter(None, problems))
         said = (text or thought) if action or text else thought
-        turns[pk].append(TranscriptTurn(index, frame, screen_text, said or "", action, errors, changed))
+        turn = TranscriptTurn(index, frame, screen_text, said or "", action, errors, changed, earlier)
+        turns[pk].append(turn)
         paid[pk].append(terms_total(terms))
     return [
         Paid(_transcript(found[pk], turns[pk]), found[pk].reward or 0.0, tuple(paid[pk]))

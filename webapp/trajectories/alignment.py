@@ -17,6 +17,9 @@ class Acted(Protocol):
     @property
     def action(self) -> Any: ...
 
+    @property
+    def earlier_actions(self) -> Any: ...
+
 
 T = TypeVar("T", bound=Acted)
 
@@ -74,17 +77,25 @@ def align(trajectories: Sequence[Sequence[T]]) -> Alignment[T]:
 
 def _row(index: int, trajectories: Sequence[Sequence[T]]) -> AlignedTurn[T]:
     turns = tuple(one[index] if index < len(one) else None for one in trajectories)
-    kinds: list[Any] = []
+    kinds: list[T] = []
     deeds: list[int | None] = []
     for turn in turns:
         if turn is None:
             deeds.append(None)
             continue
-        place = next((place for place, kind in enumerate(kinds) if act_alike(kind, turn.action)), len(kinds))
+        place = next((place for place, kind in enumerate(kinds) if turns_alike(kind, turn)), len(kinds))
         if place == len(kinds):
-            kinds.append(turn.action)
+            kinds.append(turn)
         deeds.append(place)
     return AlignedTurn(index, turns, tuple(deeds))
+
+
+def turns_alike(one: Acted, other: Acted) -> bool:
+    """Whether both did the same, action by action."""
+    ours, theirs = one.earlier_actions or [], other.earlier_actions or []
+    if len(ours) != len(theirs):
+        return False
+    return all(map(act_alike, [*ours, one.action], [*theirs, other.action]))
 
 
 def act_alike(one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:

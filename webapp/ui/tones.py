@@ -11,7 +11,7 @@ TONES = {
     "paused": "warning",
     "cancelling": "warning",
     "cancelled": "neutral",
-    "finished": "neutral",
+    "finished": "good",
     "terminated": "good",
     "truncated": "warning",
     "failed": "bad",

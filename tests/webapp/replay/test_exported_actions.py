@@ -20,9 +20,13 @@ def test_the_importer_reads_what_the_exporter_writes(action):
             action.kind is ActionKind.SCROLL
             and (action.scroll_x or not action.scroll_y)
             or action.kind in (ActionKind.DRAG, ActionKind.PASTE)
-            or action.modifiers
-            or "hold_s" in newer_parts(action)
-            or len(action.keys) > 1
         )
         return
-    assert read_action(text, "here").action == action
+    found = read_action(text, "here").actions
+    if len(found) == 1:
+        assert found == (action,)
+    else:  # as pyautogui says it by several calls
+        assert newer_parts(action) or len(action.keys) > 1
+        kinds = [one.kind for one in found]
+        assert kinds.count(ActionKind.KEY_DOWN) >= len(action.modifiers)
+        assert action.kind in (*kinds, ActionKind.KEY)

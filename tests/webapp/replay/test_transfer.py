@@ -150,11 +150,15 @@ def test_every_dialect_of_a_policy_can_be_imported(content, action, dialect):
     assert (found.action, found.dialect) == (Action.model_validate(action), dialect)
 
 
+def test_a_message_with_several_calls_is_one_turn():
+    found = read_action("pyautogui.keyDown('ctrl'); pyautogui.click(5, 6); pyautogui.keyUp('ctrl')", "here")
+    assert [action.kind for action in found.actions] == ["key_down", "click", "key_up"]
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [
         ('{"action": "key", "keys": ["volume_wheel"]}', "unknown key 'volume_wheel'"),
-        ("pyautogui.click(5, 6); pyautogui.write('x')", "more than one action"),
         ("First pyautogui.click(5, 6), then pyautogui.write('x').", "more than one action"),
         ("pyautogui.click(open('x'), 6)", "literal"),
         ("pyautogui.click(5, 6", "does not end"),

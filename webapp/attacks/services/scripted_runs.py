@@ -22,6 +22,7 @@ from webapp.attacks.scripts import Script, script_of_actions
 from webapp.experiments.models import TaskRecord, TaskStatus
 from webapp.lib.request_values import BadValue
 from webapp.replay.models import Verdict
+from webapp.trajectories.action_words import actions_of
 from webapp.trajectories.models import Group, Snapshot, Trajectory
 from webapp.trajectories.queries.branches import usable_snapshot
 from webapp.trajectories.services.groups import GroupSpec, create_group
@@ -110,7 +111,7 @@ def recorded_successes(task: TaskRecord, team_id: int) -> list[tuple[Trajectory,
     newest = list(rows.order_by("-pk").prefetch_related("turns")[:LOOKED_AT])
     found: dict[str, tuple[Trajectory, Script]] = {}
     for row in newest:
-        script = script_of_actions(turn.action for turn in row.turns.all())
+        script = script_of_actions(action for turn in row.turns.all() for action in actions_of(turn))
         if script.actions and len(found) < MAX_SUCCESSES:
             found.setdefault(script.digest, (row, script))
     return list(found.values())

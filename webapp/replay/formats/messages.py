@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from typing import Any
 
@@ -61,6 +62,11 @@ def instruction_of(messages: list[Message]) -> str:
     return (found.group(1) if found else first.replace(IMAGE, "")).strip()
 
 
+BETWEEN_CALLS = re.compile(r"\s*</tool_call>\s*<tool_call>\s*", re.IGNORECASE)
+MOST_ACTIONS = 16
+"""Of one message, as `prompt.actions_per_turn` may allow."""
+
+
 def read_turn(index: int, screen: StoredImage | None, text: str, content: str, where: str) -> Turn:
     instruction = TASK_PART.search(text)
     parsed = read_action(content, where)
@@ -75,6 +81,7 @@ def read_turn(index: int, screen: StoredImage | None, text: str, content: str, w
         ),
         completion=Completion(text=content),
         action=parsed.action,
+        earlier_actions=parsed.actions[:-1],
         dialect=parsed.dialect,
     )
 
@@ -88,7 +95,8 @@ def read_action(content: str, where: str) -> ParsedCompletion:
     body = (tagged[1] if tagged else content).strip()
     if body.startswith("{"):
         try:
-            return ParsedCompletion(actions=(from_arguments(load_arguments(body, where)),), dialect="json")
+            calls = [from_arguments(load_arguments(call, where)) for call in _calls_in(body)]
+            return ParsedCompletion(actions=tuple(calls), dialect="json")
         except ActionTextError as error:
             raise ReadProblem(f"{where}.content", str(error)) from error
     is_keyboard_tag = tagged is not None and tagged[0] == "action"
@@ -98,6 +106,20 @@ def read_action(content: str, where: str) -> ParsedCompletion:
     if parsed.action is None:
         raise ReadProblem(f"{where}.content", str(parsed.error))
     return parsed
+
+
+def _calls_in(body: str) -> list[str]:
+    """The JSON objects between the tags of one call after another; `body` itself where it is no such."""
+    calls, place = [], 0
+    while body.startswith("{", place):
+        try:
+            _, end = json.JSONDecoder().raw_decode(body, place)
+        except (ValueError, RecursionError):
+            return [body]
+        calls.append(body[place:end])
+        between = BETWEEN_CALLS.match(body, end)
+        place = between.end() if between else end
+    return calls if place == len(body) else [body]
 
 
 def _closing_tag(content: str) -> tuple[str, str] | None:
@@ -125,7 +147,7 @@ def _first_tag(content: str) -> tuple[str, str] | None:
 
 
 def _parsed(text: str) -> ParsedCompletion:
-    return parse_completion(text, space=CoordinateSpace.SCREEN, screen=PIXELS)
+    return parse_completion(text, space=CoordinateSpace.SCREEN, screen=PIXELS, most=MOST_ACTIONS)
 
 
 def load_arguments(body: str, where: str) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from training.actions.pointer_words import PYAUTOGUI_POINTER
 from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
+from training.actions.write.pyautogui_program import pyautogui_code
 from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
@@ -23,7 +25,7 @@ from webapp.replay.formats.messages import read_action
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.replay.turn_edits import TurnEdit, as_trained
 from webapp.replay.turn_ratings import bad_turns
-from webapp.trajectories.action_words import action_caption
+from webapp.trajectories.action_words import action_caption, actions_caption
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
@@ -164,22 +166,22 @@ def conversation(
         assert turn.action is not None
         where = f"entry {entry.pk}, turn {turn.index + 1}"
         thought = thoughts.get(turn.index, "") if turn.completion else ""
-        said = spoken_text(turn.action, thought, where)
+        said = spoken_text(turn.actions, thought, where)
         message: dict[str, Any] = {"role": "assistant", "content": said}
         messages.append(message | ({"step_loss_mask": 0} if is_context else {}))
         last_kind = turn.action.kind.value
     return messages, shas
 
 
-def spoken_text(action: Action, thought: str, where: str) -> str:
+def spoken_text(actions: Sequence[Action], thought: str, where: str) -> str:
     """The agent's own words before the call; a caption where it said none, or none that can be read back."""
-    plain = action_text(action, where)
+    plain = action_text(actions[0], where) if len(actions) == 1 else program_text(actions, where)
     words = thought.strip()
     if not words:
         return plain
     said = f"{words}\n{plain.partition(LINE_END)[2]}"
     try:
-        is_same = read_action(said, where).action == read_action(plain, where).action
+        is_same = read_action(said, where).actions == read_action(plain, where).actions
     except ReadProblem:
         return plain
     return said if is_same else plain
@@ -195,13 +197,22 @@ def action_text(action: Action, where: str) -> str:
     if arguments is not None:
         call = json.dumps({"name": "computer_use", "arguments": arguments}, ensure_ascii=False)
         return f"Action: {words}\n<tool_call>\n{call}\n</tool_call>"
-    if action.kind not in PYAUTOGUI_KINDS:
+    if action.kind not in PYAUTOGUI_KINDS and not newer_parts(action):
         raise CannotExport(f"{where}: “{words}” has no form in this format")
     try:
         call = pyautogui_call(action, _pixels)
-    except ValueError as error:
-        raise CannotExport(f"{where}: “{words}” has no form in this format: {error}") from error
+    except ValueError:  # several calls
+        return program_text([action], where)
     return f"Action: {action.kind.value.replace('_', ' ')}\n{call}"
+
+
+def program_text(actions: Sequence[Action], where: str) -> str:
+    """ "Action: ..." and pyautogui calls, one after another. Raises CannotExport."""
+    words = actions_caption([action.model_dump(mode="json") for action in actions]).replace("\n", " ")
+    if any(action.kind in (ActionKind.TERMINATE, ActionKind.PASTE) for action in actions):
+        raise CannotExport(f"{where}: “{words}” has no form in this format")
+    kinds = ", ".join(action.kind.value.replace("_", " ") for action in actions)
+    return f"Action: {kinds}\n" + "\n".join(pyautogui_code(action) for action in actions)
 
 
 def tool_arguments(action: Action) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from training.contracts.types import Turn
 from webapp.accounts.models import Team
 from webapp.lib.statements.json_keys import text_of
 from webapp.replay.automatic_checks import signature_of
@@ -32,6 +33,13 @@ def _task_of(record: Record) -> int | str:
     return record.task.pk or record.task.task_id
 
 
+def _written(turn: Turn) -> str | None:
+    """What the policy wrote; of a turn without words and with several actions, the earlier ones."""
+    if turn.completion or not turn.earlier_actions:
+        return turn.completion.text if turn.completion else None
+    return "\n".join(action.model_dump_json(exclude_defaults=True) for action in turn.earlier_actions)
+
+
 def key_of_record(record: Record) -> str:
     """Task, screens, actions and what the policy wrote, and which part of a split trajectory it is."""
     return _key(
@@ -41,7 +49,7 @@ def key_of_record(record: Record) -> str:
             (
                 turn.observation.sha256,
                 turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
-                turn.completion.text if turn.completion else None,
+                _written(turn),
             )
             for turn in record.turns
         ),

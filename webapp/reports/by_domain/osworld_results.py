@@ -27,6 +27,7 @@ from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Evaluation
 from webapp.lib.media.file_streams import stream, zip_pieces
+from webapp.trajectories.action_words import actions_of
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.queries.evaluation_episodes import episodes_of
@@ -75,12 +76,12 @@ def _episode(row: Trajectory, folder: str) -> Iterator[tuple[str, str | bytes]]:
 
 def _step(turn: TurnRecord, at: datetime, screenshot: str, *, is_last: bool) -> dict[str, object]:
     """A line of traj.jsonl; the screenshot is the one after the action, `reward` is 0 as OSWorld's own."""
-    action = Action.model_validate(turn.action) if turn.action else None
-    word = _word(action)
+    words = [_word(Action.model_validate(action)) for action in actions_of(turn)]
+    word = words[-1] if words else ""
     return {
         "step_num": turn.index + 1,
         "action_timestamp": at.strftime(TIME),
-        "action": word,
+        "action": "; ".join(words),
         "response": (turn.completion or {}).get("text", ""),
         "reward": 0,
         "done": is_last,
@@ -89,10 +90,8 @@ def _step(turn: TurnRecord, at: datetime, screenshot: str, *, is_last: bool) -> 
     }
 
 
-def _word(action: Action | None) -> str:
-    """The action as DesktopEnv takes it; "" for a completion without one."""
-    if action is None:
-        return ""
+def _word(action: Action) -> str:
+    """The action as DesktopEnv takes it."""
     if action.kind is ActionKind.TERMINATE:
         return "FAIL" if action.status == "failure" else "DONE"
     return "WAIT" if action.kind is ActionKind.WAIT else pyautogui_code(action)

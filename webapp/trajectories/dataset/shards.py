@@ -34,6 +34,7 @@ TURN = {
     "completion": "string",
     "thought": "string",
     "action": "string",
+    "earlier_actions": "string",
     "parse_error": "string",
     "action_error": "string",
     "is_context": "bool",
@@ -126,6 +127,9 @@ def _turn(turn: TurnRecord, places: dict[str, int]) -> dict[str, Any]:
         "completion": said.get("text"),
         "thought": turn.thought,
         "action": json.dumps(turn.action, ensure_ascii=False) if turn.action else None,
+        "earlier_actions": json.dumps(turn.earlier_actions, ensure_ascii=False)
+        if turn.earlier_actions
+        else None,
         "parse_error": turn.parse_error,
         "action_error": turn.action_error,
         "is_context": turn.is_context,

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast, Concat
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.live.models import Stream
-from webapp.trajectories.alignment import act_alike
+from webapp.trajectories.alignment import turns_alike
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.queries.trajectories import brief_rows
 from webapp.trajectories.turn_display import BriefTurn
@@ -153,7 +153,7 @@ def lane_cells(trajectory_ids: list[int]) -> dict[int, list[BriefTurn]]:
 def first_divergence(one: list[BriefTurn], other: list[BriefTurn]) -> int | None:
     """The first turn at which two members acted differently; None when one is a prefix of the other."""
     for mine, theirs in zip(one, other, strict=False):
-        if not act_alike(mine.action, theirs.action):
+        if not turns_alike(mine, theirs):
             return theirs.index
     return None
 

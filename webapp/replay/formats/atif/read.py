@@ -124,13 +124,13 @@ class _Steps:
 def _with_call(said: str, step: dict[str, Any], where: str, *, is_last: bool) -> str:
     """The agent's words with its call as our reader knows it, where they do not hold one."""
     calls = _list(step.get("tool_calls") or [], f"{where}.tool_calls")
-    if len(calls) > 1:
-        raise ReadProblem(f"{where}.tool_calls", f"{len(calls)} calls; an action is one step")
     if not calls and (not is_last or _holds_action(said)):
         return said
-    arguments = _arguments(_mapping(calls[0]), f"{where}.tool_calls[0]") if calls else DONE
-    call = json.dumps({"name": "computer_use", "arguments": arguments}, ensure_ascii=False)
-    return f"{said}\n<tool_call>\n{call}\n</tool_call>".lstrip()
+    found = [_arguments(_mapping(call), f"{where}.tool_calls[{at}]") for at, call in enumerate(calls)]
+    for arguments in found or [DONE]:
+        call = json.dumps({"name": "computer_use", "arguments": arguments}, ensure_ascii=False)
+        said = f"{said}\n<tool_call>\n{call}\n</tool_call>"
+    return said.lstrip()
 
 
 def _holds_action(said: str) -> bool:

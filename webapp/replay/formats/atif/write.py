@@ -101,9 +101,11 @@ def content_of(message: Message) -> str | list[dict[str, Any]]:
 
 def _agent_step(message: Message, turn: Turn | None, number: int) -> dict[str, Any]:
     step: dict[str, Any] = {"source": "agent", "message": message.text}
-    if (arguments := _arguments(message)) is not None:
+    if calls := _calls(message):
+        names = [f"call-{number}", *(f"call-{number}-{place}" for place in range(2, len(calls) + 1))]
         step["tool_calls"] = [
-            {"tool_call_id": f"call-{number}", "function_name": TOOL, "arguments": arguments}
+            {"tool_call_id": name, "function_name": TOOL, "arguments": arguments}
+            for name, arguments in zip(names, calls, strict=True)
         ]
     if turn is not None and turn.completion is not None and turn.completion.token_ids:
         step["metrics"] = {
@@ -117,13 +119,12 @@ def _agent_step(message: Message, turn: Turn | None, number: int) -> dict[str, A
     return step
 
 
-def _arguments(message: Message) -> dict[str, Any] | None:
-    """The call's arguments, coordinates in pixels; None for words without one."""
+def _calls(message: Message) -> list[dict[str, Any]]:
+    """The arguments of each call, coordinates in pixels; none for words without one."""
     try:
-        action = read_action(message.text, "").action
-        return call_arguments(action) if action else None
+        return [call_arguments(action) for action in read_action(message.text, "").actions]
     except (ReadProblem, ValueError):
-        return None
+        return []
 
 
 def call_arguments(action: Action) -> dict[str, Any]:

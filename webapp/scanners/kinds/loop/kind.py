@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webapp.scanners.kinds.contract import Hit, Pattern
 from webapp.scanners.transcripts import Paid
-from webapp.trajectories.action_words import action_signature
+from webapp.trajectories.action_words import actions_of, turn_signature
 
 
 class Loop(Pattern):
@@ -25,7 +25,7 @@ class Loop(Pattern):
     def find(self, paid: Paid) -> Hit | None:
         """The first round of equal actions that is repeated often enough; turns without an action end it."""
         turns = paid.transcript.turns
-        done = [action_signature(turn.action) if turn.action else None for turn in turns]
+        done = [turn_signature(actions_of(turn)) if turn.action else None for turn in turns]
         for start, turn in enumerate(turns):
             for length in range(1, self.longest + 1):
                 num = _rounds(done, start, length)

@@ -161,10 +161,24 @@ def foreign(**changes: object) -> dict[str, object]:
 
 
 @pytest.mark.django_db
+def test_calls_of_one_step_are_actions_of_one_turn_and_go_out_as_such():
+    steps = foreign()["steps"]
+    two = [
+        {"tool_call_id": "a", "function_name": "key_down", "arguments": {"keys": ["ctrl"]}},
+        {"tool_call_id": "b", "function_name": "left_click", "arguments": {"x": 12, "y": 40}},
+    ]
+    steps[1]["tool_calls"] = two
+    body = zipped({"runs/a.json": foreign(steps=steps)}, **{"runs__screens__1.png": menu_screen(2)})
+    (entry,), problems = import_zip(body, make_task(), takes_unknown=True)
+    assert problems == []
+    first = entry.trajectory.turns.order_by("index").first()
+    assert [action["kind"] for action in first.earlier_actions] == ["key_down"]
+    assert first.action["kind"] == "click"
+
+
+@pytest.mark.django_db
 def test_another_agents_documents_come_in_and_bad_ones_are_listed():
-    two = [{"tool_call_id": name, "function_name": "wait", "arguments": {}} for name in "ab"]
     bad = {
-        "b.json": foreign(steps=[{"step_id": 1, "source": "agent", "message": "x", "tool_calls": two}]),
         "c.json": {"hello": 1},
         "d.json": foreign(steps=[{"source": "tool", "message": ""}]),
         "../e.json": foreign(),
@@ -178,8 +192,7 @@ def test_another_agents_documents_come_in_and_bad_ones_are_listed():
     assert (turns[0].action["x"], turns[0].action["y"], turns[0].frame != "") == (12, 40, True)
     assert entry.trajectory.task.task_id == "run-7"
     assert entry.trajectory.task.instruction == "Open the reports"
-    assert [problem.partition(": ")[0] for problem in problems] == ["../e.json", "b.json", "c.json", "d.json"]
-    assert "steps[0].tool_calls: 2 calls; an action is one step" in problems[1]
+    assert [problem.partition(": ")[0] for problem in problems] == ["../e.json", "c.json", "d.json"]
     assert "no such file in the archive" in problems[0]
 
 
