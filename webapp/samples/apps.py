@@ -1,7 +1,0 @@
-"""Samples as a Django application, for its command."""
-
-from django.apps import AppConfig
-
-
-class SamplesConfig(AppConfig):
-    name = "webapp.samples"
