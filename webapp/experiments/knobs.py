@@ -15,7 +15,20 @@ from pydantic.fields import FieldInfo
 
 from training.contracts.config import PROVIDERS, ExperimentConfig
 
-OPEN_SECTIONS = {"algorithm", "tasks", "desktops"}
+ESSENTIALS = {
+    "tasks.task_set": "",
+    "tasks.families": "",
+    "model.path": "Model",
+    "algorithm.num_steps": "",
+    "optimiser.learning_rate": "",
+    "algorithm.groups_per_step": "",
+    "algorithm.group_size": "",
+    "optimiser.seed": "",
+    "evaluation.num_tasks": "Held-out tasks",
+    "rewards.preset": "Reward",
+    "desktops.num_desktops": "Desktops",
+}
+"""The settings that most people change, and what they are called where their section does not say it."""
 TITLES = {
     "sft": "SFT",
     "rewards": "Reward",
@@ -34,6 +47,9 @@ ACRONYMS = {
 }
 LONG = 1000
 """Characters that a text may have from which on it gets several lines."""
+
+
+ESSENTIAL = "essentials"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +82,6 @@ class KnobSection:
     name: str
     title: str
     help: str
-    is_open: bool
     knobs: tuple[Knob, ...]
 
 
@@ -74,6 +89,21 @@ class KnobSection:
 def sections() -> tuple[KnobSection, ...]:
     """The whole form, in the order of the config's fields."""
     return tuple(_section(name, info) for name, info in ExperimentConfig.model_fields.items())
+
+
+@cache
+def layers() -> tuple[KnobSection, ...]:
+    """The same as people meet it: what most of them change first, then each section's other knobs."""
+    found = {knob.path: knob for knob in knobs()}
+    first = tuple(replace(found[path], label=name or found[path].label) for path, name in ESSENTIALS.items())
+    essentials = KnobSection(
+        name=ESSENTIAL,
+        title="Essentials",
+        help="What most people change. The rest is below, or by search.",
+        knobs=first,
+    )
+    rest = (replace(one, knobs=tuple(k for k in one.knobs if k.path not in ESSENTIALS)) for one in sections())
+    return (essentials, *(one for one in rest if one.knobs))
 
 
 def knobs() -> Iterator[Knob]:
@@ -88,7 +118,6 @@ def _section(name: str, info: FieldInfo) -> KnobSection:
         name=name,
         title=TITLES.get(name, name.capitalize()),
         help=(model.__doc__ or "").strip(),
-        is_open=name in OPEN_SECTIONS,
         knobs=tuple(_knobs(name, model)),
     )
 

@@ -92,7 +92,7 @@ def read_form(post: QueryDict, baseline: dict[str, str]) -> Draft:
 
 
 def read_yaml(text: str, baseline: dict[str, str], team: Team) -> Draft:
-    """The draft in the YAML text, which may name a reward preset of `team`.
+    """The draft in the YAML text, over the baseline, which may name a reward preset of `team`.
 
     A syntax error leaves the inputs at the baseline."""
     draft = Draft(values=dict(baseline), baseline=baseline, yaml=text, source="yaml")
@@ -100,14 +100,36 @@ def read_yaml(text: str, baseline: dict[str, str], team: Team) -> Draft:
         draft.errors = {"yaml": f"longer than {MAX_YAML_CHARS} characters; this is not an experiment config"}
         return draft
     try:
-        draft.config = parse_config(with_saved_terms(plain_values_of(text), team))
+        merged = _over(baseline, with_saved_terms(plain_values_of(text), team))
+        draft.config = parse_config(merged)
         draft.values = flatten(draft.config)
     except ConfigError as error:
         draft.errors = named_errors(error)
         if "yaml" not in draft.errors:
-            draft.values = flatten(plain_values_of(text))
+            draft.values = flatten(_over(baseline, plain_values_of(text)))
             draft.errors = _at_their_lines(draft, text)
     return draft
+
+
+def _over(baseline: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+    """The baseline with what the text names; a reward preset brings its own terms."""
+    start = dict(baseline)
+    rewards = values.get("rewards")
+    if isinstance(rewards, dict) and "preset" in rewards:
+        start["rewards.definition"] = ""
+    merged: dict[str, Any] = _merged(nested(start), values, {knob.path for knob in knobs()})
+    return merged
+
+
+def _merged(base: Any, changes: Any, known: set[str], path: str = "") -> Any:
+    """`changes` over `base`, section by section; a knob is taken whole."""
+    if path in known or not isinstance(base, dict) or not isinstance(changes, dict):
+        return changes
+    inner = {
+        key: _merged(base.get(key), value, known, f"{path}.{key}" if path else str(key))
+        for key, value in changes.items()
+    }
+    return base | inner
 
 
 def _at_their_lines(draft: Draft, text: str) -> dict[str, str]:

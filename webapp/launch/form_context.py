@@ -6,7 +6,7 @@ from typing import Any
 
 from training.planning.model_places import TINY_RANDOM
 from webapp.accounts.models import Team
-from webapp.experiments.knobs import sections
+from webapp.experiments.knobs import ESSENTIAL, layers
 from webapp.experiments.model_folders import SHIPPED_MODELS
 from webapp.experiments.models import CheckpointRecord, TaskSet
 from webapp.experiments.queries.reward_presets import preset_names
@@ -22,7 +22,7 @@ def form_context(draft: Draft, team: Team) -> dict[str, Any]:
     presets = preset_names(team)
     if (chosen := draft.values[PRESET]) not in presets:  # of a clone of an old run
         presets.append(chosen)
-    for section in sections():
+    for section in layers():
         fields = [
             {
                 "knob": knob,
@@ -42,7 +42,8 @@ def form_context(draft: Draft, team: Team) -> dict[str, Any]:
                 "fields": fields,
                 "num_changed": num_changed,
                 "has_error": has_error,
-                "is_open": section.is_open or has_error or bool(num_changed),
+                "is_essential": section.name == ESSENTIAL,
+                "is_open": section.name == ESSENTIAL or has_error or bool(num_changed),
             }
         )
     return {

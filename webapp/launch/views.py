@@ -142,10 +142,14 @@ def launch_yaml(request: MemberRequest) -> JsonResponse:
 
 @require_POST
 def launch_form(request: MemberRequest) -> HttpResponse:
-    """The YAML text as form fields, with its errors beside them."""
+    """The YAML text as form fields, with its errors beside them: over the preset, or over what is typed."""
     membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
-    draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset), membership.team)
+    baseline = baseline_of(preset)
+    typed = {path: request.POST.get(path, value) for path, value in baseline.items()}
+    over = typed if "over_form" in request.POST else baseline
+    draft = read_yaml(request.POST.get("yaml", ""), over, membership.team)
+    draft.baseline = baseline
     return render(request, "experiments/parts/knobs.html", form_context(draft, membership.team))
 
 

@@ -11,7 +11,7 @@ TONES = {
     "paused": "warning",
     "cancelling": "warning",
     "cancelled": "neutral",
-    "finished": "good",
+    "finished": "neutral",
     "terminated": "good",
     "truncated": "warning",
     "failed": "bad",

@@ -1,25 +1,37 @@
-// Which knobs of the launch form are shown: those of the search, only changed ones, and of a group of knobs
-// only what the chosen provider needs.
+// Which knobs of the launch form are shown, and in which order: those of the search, the best first and what is
+// switched off last; only changed ones; and of a group of knobs only what the chosen provider needs.
 import { fieldOf, form, knobsIn, sectionsOf, valueOf } from "./knob_fields.js";
+import { fit } from "./knob_search.js";
+
+const WORST = 99;
 
 export function filterKnobs() {
   const groups = groupsThatMatter();
-  const words = form.querySelector("[data-knob-search]").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const query = form.querySelector("[data-knob-search]").value.trim().toLowerCase();
   const changedOnly = form.querySelector("[data-changed-only]").checked;
   let numShown = 0;
   for (const section of sectionsOf()) {
-    for (const knob of knobsIn(section)) knob.hidden = !isShown(knob, { groups, words, changedOnly });
+    let best = WORST;
+    for (const knob of knobsIn(section)) {
+      const isOff = isSwitchedOff(knob) || !isInUse(knob, groups);
+      const rank = rankOf(knob, { query, isOff, changedOnly });
+      knob.hidden = rank === null;
+      knob.classList.toggle("is-off", isOff);
+      knob.style.order = query ? rank : "";
+      best = Math.min(best, rank ?? WORST);
+    }
     for (const heading of section.querySelectorAll("[data-group]")) {
-      heading.hidden = !section.querySelector(`[data-in-group="${heading.dataset.group}"]:not([hidden])`);
+      heading.hidden = Boolean(query) || !section.querySelector(`[data-in-group="${heading.dataset.group}"]:not([hidden])`);
     }
     const visible = knobsIn(section).filter((knob) => !knob.hidden).length;
     section.hidden = visible === 0;
-    if (visible && (words.length || changedOnly)) section.open = true;
+    section.style.order = query ? best : "";
+    if (visible && (query || changedOnly)) section.open = true;
     numShown += visible;
   }
   const empty = form.querySelector("[data-no-match]");
   empty.hidden = numShown > 0;
-  empty.textContent = changedOnly && !words.length ? "Nothing differs from the starting point." : "No setting matches.";
+  empty.textContent = changedOnly && !query ? "Nothing differs from the starting point." : "No setting matches.";
 }
 
 export function clearFilter() {
@@ -28,12 +40,25 @@ export function clearFilter() {
   filterKnobs();
 }
 
-function isShown(knob, { groups, words, changedOnly }) {
+// Null hides it.
+function rankOf(knob, { query, isOff, changedOnly }) {
   const isMarked = knob.matches(".is-changed, .has-error");
-  if (changedOnly && !isMarked) return false;
-  if (!words.every((word) => knob.dataset.words.includes(word))) return false;
+  if (changedOnly && !isMarked) return null;
+  if (!query) return isOff && knob.dataset.inGroup && !isMarked ? null : 0;
+  const label = knob.querySelector("label").textContent.toLowerCase();
+  return fit({ label, path: knob.dataset.knob, words: knob.dataset.words }, query, isOff);
+}
+
+function isInUse(knob, groups) {
   const { inGroup } = knob.dataset;
-  return !inGroup || groups.has(inGroup) || words.length > 0 || isMarked;
+  return !inGroup || groups.has(inGroup);
+}
+
+// Its section has a switch of its own, which is off.
+function isSwitchedOff(knob) {
+  const path = `${knob.dataset.knob.split(".")[0]}.enabled`;
+  const own = knob.dataset.knob !== path && form.querySelector(`[data-knob="${path}"]`);
+  return Boolean(own) && valueOf(fieldOf(own)) === "false";
 }
 
 // A group of knobs matters when its provider is chosen, or when another group that matters chooses it.

@@ -5,7 +5,8 @@ import { fieldNamed, form, markChanges, resetToBaseline } from "./knob_fields.js
 import { startScale } from "./model_scale.js";
 import { checkSoon } from "./preflight.js";
 import { startPresets } from "./preset_tabs.js";
-import { exportFile, importFile, isYaml, openView, showPane } from "./yaml_view.js";
+import { importFile } from "./yaml_import.js";
+import { exportFile, isYaml, openView, showPane } from "./yaml_view.js";
 
 form.addEventListener("input", (event) => {
   if (event.target.matches("[data-knob-search], [data-changed-only]")) return filterKnobs();

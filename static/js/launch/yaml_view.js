@@ -52,11 +52,11 @@ async function toForm() {
   return isWhole;
 }
 
-export async function importFile(file) {
-  textarea.value = await file.text();
+// A text that cannot become fields stays a text, with its errors beside it.
+export function showText(text) {
+  textarea.value = text;
   form.elements.source.value = "yaml";
   showPane("yaml");
-  await openView("form");
 }
 
 export async function exportFile() {

@@ -14,8 +14,7 @@ from webapp.experiments.models import Experiment
 def open_launch(sign_in: SignIn, people: People, model: str) -> Page:
     page = sign_in(people.operator)
     page.goto("/experiments/launch/?preset=first-desk")
-    open_section(page, "model")
-    page.get_by_label("Path", exact=True).fill(model)
+    page.get_by_label("Model", exact=True).fill(model)
     return page
 
 
@@ -75,12 +74,13 @@ def test_a_missing_model_keeps_the_launch_button_closed_until_it_is_corrected(
     expect(page.locator("#preflight-result")).to_contain_text("Model not found")
     expect(button).to_be_disabled()
 
-    page.get_by_label("Path", exact=True).fill(launchable)
+    page.get_by_label("Model", exact=True).fill(launchable)
     expect(button).to_be_enabled()
 
 
 def test_a_change_is_marked_counted_and_taken_back(sign_in: SignIn, people: People, launchable: str):
     page = open_launch(sign_in, people, launchable)
+    open_section(page, "algorithm")
     clip = knob(page, "algorithm.clip_high")
     clip.get_by_role("textbox").fill("0.4")
     badge = page.locator("details[data-section=algorithm] [data-changed-count]")
@@ -95,6 +95,43 @@ def test_the_knob_search_leaves_only_what_matches(sign_in: SignIn, people: Peopl
     page.get_by_label("Search settings").fill("group size")
     expect(knob(page, "algorithm.group_size")).to_be_visible()
     expect(page.locator("[data-knob]:visible")).to_have_count(1)
+
+
+def test_the_search_shows_the_exact_name_first_and_what_is_off_last(
+    sign_in: SignIn, people: People, launchable: str
+):
+    page = open_launch(sign_in, people, launchable)
+    page.get_by_label("Search settings").fill("learning rate")
+    tops = page.locator("[data-knob]:visible").evaluate_all(
+        "found => found.map(one => [one.getBoundingClientRect().top, one.dataset.knob])"
+    )
+    names = [name for _, name in sorted(tops)]
+    assert names[0] == "optimiser.learning_rate"
+    assert names.index("sft.learning_rate") > names.index("optimiser.learning_rate")
+    expect(knob(page, "sft.learning_rate")).to_have_class(re.compile("is-off"))
+
+
+def test_a_partial_file_changes_what_it_names_after_a_look_at_the_difference(
+    sign_in: SignIn, people: People, launchable: str
+):
+    page = open_launch(sign_in, people, launchable)
+    families = knob(page, "tasks.families").get_by_role("textbox").input_value()
+    text = "optimiser:\n  learning_rate: 0.001\nalgorithm:\n  num_steps: 6\n"
+    file = {"name": "mine.yaml", "mimeType": "text/yaml", "buffer": text.encode()}
+    rate = knob(page, "optimiser.learning_rate").get_by_role("textbox")
+    for button in ("Keep the form", "Take these settings"):
+        before = rate.input_value()
+        page.locator("[data-import]").set_input_files(file)
+        difference = page.get_by_role("dialog")
+        expect(difference).to_contain_text("It changes 2 settings of this form")
+        expect(difference.locator("li")).to_have_text(
+            [re.compile("algorithm.num_steps"), re.compile(f"optimiser.learning_rate {before} → 0.001")]
+        )
+        difference.get_by_role("button", name=button).click()
+    expect(rate).to_have_value("0.001")
+    expect(knob(page, "algorithm.num_steps").get_by_role("textbox")).to_have_value("6")
+    expect(knob(page, "tasks.families").get_by_role("textbox")).to_have_value(families)
+    expect(knob(page, "model.path").get_by_role("combobox")).to_have_value(launchable)
 
 
 def test_yaml_and_form_follow_each_other(sign_in: SignIn, people: People, launchable: str):

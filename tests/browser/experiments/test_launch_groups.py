@@ -14,6 +14,7 @@ def expect_headings(page: Page, *headings: str) -> None:
 def test_a_providers_knobs_appear_with_it_and_those_that_it_drives_with_them(sign_in: SignIn, people: People):
     page = sign_in(people.operator)
     page.goto("/experiments/launch/")
+    page.locator("details[data-section=desktops]").evaluate("element => element.open = true")
     provider = page.get_by_label("Provider", exact=True)
     expect_headings(page, "X11")
     provider.select_option("remote")

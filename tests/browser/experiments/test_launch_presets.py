@@ -14,7 +14,7 @@ def open_launch(sign_in: SignIn, people: People, preset: str = "") -> Page:
 
 def test_the_form_begins_above_the_fold(sign_in: SignIn, people: People, launchable: str):
     page = open_launch(sign_in, people)
-    box = page.locator("details[data-section=model]").bounding_box()
+    box = page.locator("details[data-section=essentials]").bounding_box()
     assert box is not None
     assert box["y"] < 500
 

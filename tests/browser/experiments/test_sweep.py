@@ -23,8 +23,7 @@ def test_a_sweep_is_launched_judged_and_cancelled_as_one(
 ) -> None:
     page = sign_in(people.operator)
     page.goto("/experiments/launch/?preset=first-desk")
-    page.locator("details[data-section=model]").evaluate("element => element.open = true")
-    page.get_by_label("Path", exact=True).fill(launchable)
+    page.get_by_label("Model", exact=True).fill(launchable)
     page.get_by_text("Seeds and sweep").click()
     page.get_by_label("Search over").fill("optimiser.learning_rat = 1e-3, 2e-3, 3e-3")
     page.get_by_label("Seeds per arm").fill("2")

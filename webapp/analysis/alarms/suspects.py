@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_preset
 from webapp.experiments.knob_values import baseline_of, changed_knobs, flatten
 from webapp.experiments.knobs import Knob
@@ -66,6 +67,17 @@ def suspect_of(experiment: Experiment, *, before_updates: bool | None) -> Suspec
     return max(found, key=lambda one: one.weight, default=None)
 
 
+def differences(
+    config: ExperimentConfig, baseline: Mapping[str, str], origin: str, least_ratio: float = LEAST_RATIO
+) -> Iterator[Suspect]:
+    """Numbers that are far from the baseline's, and grave changes of what is no number."""
+    for knob, other, own in changed_knobs(config, baseline):
+        ratio = _ratio(knob, own, other)
+        is_odd = knob.path in GRAVE if ratio is None else not 1 / least_ratio < ratio < least_ratio
+        if is_odd and knob.path not in NEVER:
+            yield Suspect(knob=knob, own=own, other=other, origin=origin, ratio=ratio)
+
+
 def _differences(experiment: Experiment) -> Iterator[Suspect]:
     """From the preset; from the parent where there is no preset."""
     if experiment.preset and (preset := load_preset(experiment.preset)):
@@ -74,11 +86,7 @@ def _differences(experiment: Experiment) -> Iterator[Suspect]:
         origin, baseline = f"#{experiment.cloned_from_id}", flatten(experiment.cloned_from.settings)
     else:
         return
-    for knob, other, own in changed_knobs(experiment.settings, baseline):
-        ratio = _ratio(knob, own, other)
-        is_odd = knob.path in GRAVE if ratio is None else not 1 / LEAST_RATIO < ratio < LEAST_RATIO
-        if is_odd and knob.path not in NEVER:
-            yield Suspect(knob=knob, own=own, other=other, origin=origin, ratio=ratio)
+    yield from differences(experiment.settings, baseline, origin)
 
 
 def _ratio(knob: Knob, own: str, other: str) -> float | None:

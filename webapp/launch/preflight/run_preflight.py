@@ -19,6 +19,7 @@ from webapp.launch.preflight.model_and_folders import checkpoint_folder_check, m
 from webapp.launch.preflight.osworld import osworld_warnings
 from webapp.launch.preflight.tasks_and_replay import replay_checks, task_checks
 from webapp.launch.preflight.token_budgets import budget_checks
+from webapp.launch.preflight.unusual import unusual_values
 
 GOOD_GROUP_SIZE = 4
 """With 2 or 3 members most groups of a weak or strong policy have equal rewards, thus no advantage."""
@@ -53,7 +54,7 @@ class Preflight:
 
 def run_preflight(config: ExperimentConfig, *, team: Team, preset: str = "", priority: int = 0) -> Preflight:
     """All checks, the place in the queue and the expected duration."""
-    checks = all_checks(config, team)
+    checks = [*all_checks(config, team), *unusual_values(config, preset)]
     order = {"bad": 0, "warning": 1, "good": 2, "info": 3}
     ahead = Experiment.objects.filter(status=ExperimentStatus.QUEUED, priority__gte=priority).count()
     return Preflight(
