@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForImageTextToText
 
 from training.batch.samples import Sample
 from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig
+from training.model.families.registry import family_at
 from training.render.renderer import Renderer
 
 OFF = -1e9
@@ -30,7 +30,8 @@ class PlainUpdates:
         self.config = config
         self.renderer = renderer
         self.pixels = ScreenshotCache(renderer, directory=frames)
-        model = AutoModelForImageTextToText.from_pretrained(config.model.path, dtype=torch.float64)
+        family = family_at(config.model.path)
+        model = family.auto_class.from_pretrained(config.model.path, dtype=torch.float64)
         self.model = model.train()
 
     def step(self, samples: Sequence[Sample]) -> float:
@@ -64,9 +65,11 @@ class PlainUpdates:
         if sample.images:
             patches = [torch.from_numpy(self.pixels(sha)).double() for sha in sample.images]
             images = {"pixel_values": torch.cat(patches), "image_grid_thw": torch.tensor(sample.grids)}
-        kinds = (ids == self.renderer.image_pad_id).int()
-        logits = self.model(input_ids=ids, mm_token_type_ids=kinds, use_cache=False, **images).logits[0]
-        logits = logits.index_fill(-1, torch.tensor(list(self.renderer.banned_ids)), OFF)
+        if self.renderer.sees:
+            images["mm_token_type_ids"] = (ids == self.renderer.image_pad_id).int()
+        logits = self.model(input_ids=ids, use_cache=False, **images).logits[0]
+        banned = torch.tensor(list(self.renderer.banned_ids), dtype=torch.long)
+        logits = logits.index_fill(-1, banned, OFF)
         scored = torch.log_softmax(logits / (temperature or self.config.sampling.temperature), dim=-1)
         places = torch.tensor(sample.loss_mask).nonzero()[:, 0]
         return scored[places - 1, ids[0, places]]

@@ -194,21 +194,21 @@ class ToyCoordinator:
     def canary(self) -> Canary:
         """The engine's logprobs of a fixed prompt with a picture."""
         renderer, task = self.desktops.renderer, self.tasks["train"][0]
-        png = picture(task, 0)
-        prompt = renderer.render_turn(0, task.instruction, SCREEN)
+        png, sees = picture(task, 0), renderer.sees
+        prompt = renderer.render_turn(0, task.instruction, SCREEN if sees else None)
         completion = renderer.completion_ids("click red")
         sequence = EngineSequence(
             sequence_id="canary",
             token_ids=prompt + completion,
-            pixels=[renderer.pixels(png)],
-            grids=[renderer.image_grid(SCREEN)],
+            pixels=[renderer.pixels(png)] if sees else [],
+            grids=[renderer.image_grid(SCREEN)] if sees else [],
         )
         logprobs = self.desktops.engine.score(sequence, len(prompt))
         return Canary(
             token_ids=(*prompt, *completion),
             loss_mask=(*[0] * len(prompt), *[1] * len(completion)),
             logprobs=(*[0.0] * len(prompt), *logprobs),
-            images=(base64.b64encode(png).decode(),),
+            images=(base64.b64encode(png).decode(),) if sees else (),
             policy_version=self.desktops.engine.policy_version,
         )
 

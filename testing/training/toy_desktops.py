@@ -114,16 +114,22 @@ class ToyDesktops:
         sequences: list[EngineSequence],
         turns: list[list[Turn]],
     ) -> None:
-        png = picture(task, turn_index)
+        sees, png = self.renderer.sees, picture(task, turn_index)
         text = task.instruction if turn_index == 0 else "changed"
-        observation = Observation(sha256=self.store(png), width=SCREEN[0], height=SCREEN[1], text=text)
+        sha256 = self.store(png) if sees else ""
+        observation = Observation(sha256=sha256, width=SCREEN[0], height=SCREEN[1], text=text)
         for sequence, mine in zip(sequences, turns, strict=True):
             stopped = not mine or mine[-1].completion.finish_reason == "stop"  # type: ignore[union-attr]
             sequence.token_ids += self.renderer.render_turn(
-                turn_index, text, SCREEN, instruction=task.instruction, previous_stopped=stopped
+                turn_index,
+                text,
+                SCREEN if sees else None,
+                instruction=task.instruction,
+                previous_stopped=stopped,
             )
-            sequence.pixels.append(self.renderer.pixels(png))
-            sequence.grids.append(self.renderer.image_grid(SCREEN))
+            if sees:
+                sequence.pixels.append(self.renderer.pixels(png))
+                sequence.grids.append(self.renderer.image_grid(SCREEN))
         sampling = SamplingSettings(temperature=temperature, max_tokens=self.max_tokens)
         self.before_turn(turn_index)
         generate = self.generate or self.engine.generate

@@ -86,7 +86,9 @@ def _side_by_side(
     length = max(len(row) for row in tokens)
     position_ids = torch.zeros((3, len(tokens), length), dtype=torch.long)
     for row, own in enumerate(positions):
-        position_ids[:, row, : own.shape[1]] = own
+        # Padding counts on: transformers takes a jump of the positions for the start of another sequence.
+        rest = torch.arange(length - own.shape[1]) + int(own.max()) + 1
+        position_ids[:, row] = torch.cat([own, rest.expand(3, -1)], dim=1)
     return _padded(tokens, length, pad_id, torch.long), position_ids
 
 

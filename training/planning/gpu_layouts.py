@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from training.contracts.config import ExperimentConfig, parse_config
-from training.planning.memory_footprint import Footprint, ModelShape, footprint
+from training.planning.memory_footprint import Footprint, footprint
+from training.planning.model_shape import ModelShape
 
 GPU_BYTES = 150.1e9
 """H200: 139.8 GiB by CUDA's count, see benchmarks/results/gpu/train_throughput.json. On GPUs of 80 GB use

@@ -30,6 +30,18 @@ FAMILIES = (
         model_types=("qwen3_vl", "qwen3_vl_moe"),
         has_vision=True,
     ),
+    ModelFamily(
+        name="qwen2_5_vl",
+        label="Qwen2.5-VL",
+        model_types=("qwen2_5_vl",),
+        has_vision=True,
+    ),
+    ModelFamily(
+        name="dense_text",
+        label="dense text models (Qwen3, Qwen2.5, Llama, SmolLM2, Mistral)",
+        model_types=("qwen3", "qwen2", "llama", "mistral"),
+        has_vision=False,
+    ),
 )
 """Every family that is supported."""
 
@@ -53,12 +65,21 @@ def family_of_config(config: Mapping[str, Any]) -> ModelFamily:
             f"choose a model of one of these: {supported()}"
         )
     text = config.get("text_config") or config
-    if text.get("use_sliding_window") or "sliding_attention" in (text.get("layer_types") or ()):
+    if _has_windows(model_type, text):
         raise UnsupportedModel(
-            f"{model_type}: use_sliding_window in config.json asks for sliding windows, which are not "
-            "supported; choose a model whose blocks all attend to everything before"
+            f"{model_type}: config.json asks for sliding windows of attention, which are not supported; "
+            "choose a model whose blocks all attend to everything before"
         )
     return family
+
+
+def _has_windows(model_type: str, text: Mapping[str, Any]) -> bool:
+    """Whether a block sees only the last tokens."""
+    if model_type == "mistral":
+        return text.get("sliding_window") is not None
+    if "layer_types" in text and text["layer_types"]:
+        return any(kind != "full_attention" for kind in text["layer_types"])
+    return bool(text.get("use_sliding_window"))
 
 
 def family_of_folder(folder: str | Path) -> ModelFamily:

@@ -34,7 +34,9 @@ class Pictures:
         return self._image_processor
 
     def resized_size(self, image_size: tuple[int, int]) -> tuple[int, int]:
-        """(width, height) in pixels of a screenshot after the processor's resize."""
+        """(width, height) in pixels of a screenshot after the processor's resize; without eyes, as it is."""
+        if not self.sees:
+            return image_size
         _, h, w = self.image_grid(image_size)
         patch = self.image_processor.patch_size
         return w * patch, h * patch
@@ -86,12 +88,16 @@ class Pictures:
     def levels(self) -> np.ndarray:
         """What the processor makes of each of the 256 levels of each channel. [3, 256], float32"""
         if self._level_table is None:
-            ramp = np.arange(256, dtype=np.uint8).reshape(16, 16)
-            side = self.image_processor.patch_size * self.image_processor.merge_size
-            tiled = np.pad(ramp, (0, side - 16))
-            image = Image.fromarray(np.repeat(tiled[..., None], 3, axis=-1))
-            rows = self.image_processor(images=[image], do_resize=False, return_tensors="np")["pixel_values"]
-            temporal, patch = self.image_processor.temporal_patch_size, self.image_processor.patch_size
-            first = rows[0].reshape(3, temporal, patch, patch)[:, 0, :16, :16]
-            self._level_table = np.ascontiguousarray(first.reshape(3, 256))
+            processor = self.image_processor
+            side = processor.patch_size * processor.merge_size
+            ramp = (np.arange(side * side) % 256).astype(np.uint8).reshape(side, side)
+            image = np.repeat(ramp[..., None], 3, axis=-1)
+            made = processor(images=[Image.fromarray(image)], do_resize=False, return_tensors="np")
+            bytes_of = self.byte_rows(image).reshape(side * side // processor.patch_size**2, 3, -1)
+            values = made["pixel_values"].reshape(len(bytes_of), 3, processor.temporal_patch_size, -1)[
+                :, :, 0
+            ]
+            self._level_table = np.empty((3, 256), dtype=np.float32)
+            for channel, table in enumerate(self._level_table):
+                table[bytes_of[:, channel]] = values[:, channel]
         return self._level_table

@@ -44,7 +44,7 @@ def _png(image: Image.Image) -> bytes:
 
 def canary_sequence(renderer: Renderer) -> RenderedSequence:
     """The canary as a rendered trajectory of one turn; its image is named "canary"."""
-    size = SIZE if renderer.prompt.shows_screen else None
+    size = SIZE if renderer.sees and renderer.prompt.shows_screen else None
     rendered = RenderedSequence()
     if size:
         rendered.images.append("canary")

@@ -43,7 +43,8 @@ class MicroBatchMaker:
         self.pixels = pixels
         self.byte_pixels: BytePatches | None = None
         """On a GPU: screenshots travel as bytes, and the GPU makes values of them."""
-        if isinstance(pixels, ScreenshotCache) and world.device.type != "cpu":
+        takes_bytes = world.device.type != "cpu" and policy.visual is not None
+        if takes_bytes and isinstance(pixels, ScreenshotCache):
             self.byte_pixels = pixels.as_bytes(world.device)
 
     def mine(self, samples: Sequence[Sample], microbatch_size: int = 0) -> list[list[Sample]]:

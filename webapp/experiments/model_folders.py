@@ -8,8 +8,8 @@ from typing import Any
 
 from django.conf import settings
 
-from training.planning.memory_footprint import ModelShape, shape_of
 from training.planning.model_places import find_folder
+from training.planning.model_shape import ModelShape, shape_of
 
 SHIPPED_MODELS = Path(settings.BASE_DIR) / "training" / "checkpoints_shipped"
 MAX_HEADER_BYTES = 100_000_000

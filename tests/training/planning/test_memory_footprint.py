@@ -20,7 +20,8 @@ from training.planning.gpu_layouts import (
     published_shape,
     scaled,
 )
-from training.planning.memory_footprint import Footprint, ModelShape, footprint, microbatch_tokens, shape_of
+from training.planning.memory_footprint import Footprint, footprint, microbatch_tokens
+from training.planning.model_shape import ModelShape, shape_of
 from training.planning.presets import load_preset
 
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "gpu"
@@ -83,6 +84,32 @@ def test_experts_count_by_their_number_but_keep_only_what_a_token_meets() -> Non
     })  # fmt: skip
     assert shape.num_parameters / 1e9 == pytest.approx(31.07, rel=0.003)
     assert shape.inner_at_work == 8 * 768
+
+
+PUBLISHED = {
+    "Qwen3-4B": (4.022, {
+        "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936, "tie_word_embeddings": True,
+    }),
+    "SmolLM2-135M": (0.1345, {
+        "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9,
+        "num_key_value_heads": 3, "vocab_size": 49_152, "tie_word_embeddings": True,
+    }),
+    "Qwen2.5-VL-7B": (8.292, {
+        "hidden_size": 3584, "intermediate_size": 18_944, "num_hidden_layers": 28, "num_attention_heads": 28,
+        "num_key_value_heads": 4, "vocab_size": 152_064, "tie_word_embeddings": False,
+        "vision_config": {
+            "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "patch_size": 14,
+            "temporal_patch_size": 2, "fullatt_block_indexes": [7, 15, 23, 31],
+        },
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_other_families_count_as_many_weights_as_published(name: str) -> None:
+    billions, config = PUBLISHED[name]
+    assert shape_of(config).num_parameters / 1e9 == pytest.approx(billions, rel=0.001)
 
 
 def test_weights_gradients_and_adamw_are_sixteen_bytes_a_weight_shared_by_the_processes() -> None:

@@ -6,10 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from training.model.families.contract import Family
+from training.model.families.dense_text import DenseText
+from training.model.families.qwen2_5_vl import Qwen25VL
 from training.model.families.qwen3_vl import Qwen3VL
 from training.planning.model_families import ModelFamily, family_of_config, family_of_folder
 
-BY_NAME: dict[str, Family] = {"qwen3_vl": Qwen3VL()}
+BY_NAME: dict[str, Family] = {
+    "dense_text": DenseText(),
+    "qwen2_5_vl": Qwen25VL(),
+    "qwen3_vl": Qwen3VL(),
+}
 
 
 def family_of(model: Any) -> Family:

@@ -20,6 +20,8 @@ from training.sampler.engines.decoding import layers_of
 
 ROOM = 64
 """Columns by which keys and values grow."""
+BIASED = (".q_proj", ".k_proj", ".v_proj")
+"""Layers that may have a bias, as Qwen2.5's have."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,8 +31,10 @@ class Block:
     input_norm: torch.Tensor
     qkv: torch.Tensor
     """[(Q + 2 H) D, hidden]"""
-    query_norm: torch.Tensor
-    key_norm: torch.Tensor
+    qkv_bias: torch.Tensor | None
+    """[(Q + 2 H) D]"""
+    head_norms: tuple[torch.Tensor, torch.Tensor] | None
+    """Of queries and of keys. [D] each"""
     out: torch.Tensor
     mlp_norm: torch.Tensor
     gate_up: torch.Tensor
@@ -54,7 +58,7 @@ class LeanWeights:
 
 
 def lean_weights(model: Any) -> LeanWeights | None:
-    """Of dense blocks in fp32 on a CPU, without adapters or biases; None of any other model."""
+    """Of dense blocks in fp32 on a CPU, without adapters or surprising biases; None of any other model."""
     family = family_of(model)
     text = family.text(model)
     is_fit = (
@@ -63,23 +67,27 @@ def lean_weights(model: Any) -> LeanWeights | None:
         and all(type(layer) in family.lean_blocks for layer in text.layers)
         and text.config.hidden_act == "silu"
         and text.rotary_emb.rope_type == "default"
-        and all(_is_bare(module) for module in text.modules() if hasattr(module, "in_features"))
-        and _is_bare(model.lm_head)
+        and all(_is_fit(name, module) for name, module in model.named_modules())
     )
     return LeanWeights(model) if is_fit else None
 
 
-def _is_bare(module: nn.Module) -> bool:
-    return type(module) is nn.Linear and module.bias is None
+def _is_fit(name: str, module: nn.Module) -> bool:
+    """Whether a module is no layer, of the vision tower, or one that decoding reads rightly."""
+    if not hasattr(module, "in_features") or ".visual." in name:
+        return True
+    return type(module) is nn.Linear and (module.bias is None or name.endswith(BIASED))
 
 
 def _block(layer: Any) -> Block:
     attention, mlp = layer.self_attn, layer.mlp
+    projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+    norms = (attention.q_norm.weight, attention.k_norm.weight) if hasattr(attention, "q_norm") else None
     return Block(
         input_norm=layer.input_layernorm.weight,
-        qkv=_joined(attention.q_proj, attention.k_proj, attention.v_proj),
-        query_norm=attention.q_norm.weight,
-        key_norm=attention.k_norm.weight,
+        qkv=_joined(*projections),
+        qkv_bias=_joined(*projections, part="bias") if attention.q_proj.bias is not None else None,
+        head_norms=norms,
         out=attention.o_proj.weight,
         mlp_norm=layer.post_attention_layernorm.weight,
         gate_up=_joined(mlp.gate_proj, mlp.up_proj),
@@ -88,12 +96,11 @@ def _block(layer: Any) -> Block:
 
 
 @torch.no_grad()
-def _joined(*layers: nn.Linear) -> torch.Tensor:
-    """Their weights in one piece of memory, of which each layer keeps its part."""
-    whole = torch.cat([layer.weight for layer in layers])
-    parts = whole.split([layer.out_features for layer in layers])
-    for layer, part in zip(layers, parts, strict=True):
-        layer.weight.data = part
+def _joined(*layers: nn.Linear, part: str = "weight") -> torch.Tensor:
+    """Their weights (or biases) in one piece of memory, of which each layer keeps its own."""
+    whole = torch.cat([getattr(layer, part) for layer in layers])
+    for layer, own in zip(layers, whole.split([layer.out_features for layer in layers]), strict=True):
+        getattr(layer, part).data = own
     return whole
 
 
@@ -115,13 +122,14 @@ class LeanDecoding:
         self._positions = next_positions[:, None]
         self._kept = layers_of(cache)
         self._bias = torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
-        norms = ((block.query_norm, block.key_norm) for block in weights.blocks)
         counts = (weights.num_queries, weights.num_keys)
         self._head_norms = [
-            torch.cat([norm.expand(count, -1) for norm, count in zip(pair, counts, strict=True)])
-            for pair in norms
+            torch.cat([norm.expand(count, -1) for norm, count in zip(block.head_norms, counts, strict=True)])
+            if block.head_norms
+            else None
+            for block in weights.blocks
         ]
-        """Per block, of queries and keys. [Q + H, D]"""
+        """Per block, of queries and keys where it has any. [Q + H, D]"""
 
     @property
     def mask(self) -> torch.Tensor:
@@ -153,9 +161,10 @@ class LeanDecoding:
         weights, column = self._weights, self._columns - 1
         keys, values = self._kept[place]
         normed = functional.rms_norm(hidden, hidden.shape[-1:], block.input_norm, weights.eps)
-        heads = functional.linear(normed, block.qkv).unflatten(1, (-1, weights.width))
+        heads = functional.linear(normed, block.qkv, block.qkv_bias).unflatten(1, (-1, weights.width))
         rotated, value = heads.split([weights.num_queries + weights.num_keys, weights.num_keys], dim=1)
-        rotated = functional.rms_norm(rotated, (weights.width,), None, weights.eps) * self._head_norms[place]
+        if (norms := self._head_norms[place]) is not None:
+            rotated = functional.rms_norm(rotated, (weights.width,), None, weights.eps) * norms
         first, second = rotated.chunk(2, dim=-1)
         rotated = torch.cat(
             (

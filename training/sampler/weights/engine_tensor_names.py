@@ -1,7 +1,7 @@
 """Which of the engine's tensors each of the trainer's weights becomes, and what does not fit.
 
-SGLang loads a Qwen3-VL by transformers' names and skips a name that it does not know without a word
-(`sglang.srt.models.qwen3_vl`), so both lists are compared before the first sync.
+SGLang loads a model by the names of its checkpoints and skips a name that it does not know without a word
+(`sglang.srt.models`), so both lists are compared before the first sync.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from training.weights.errors import WeightsRefused
 
 FUSED = (
+    (".attn.qkv.", ".attn.qkv_proj."),
     (".q_proj.", ".qkv_proj."),
     (".k_proj.", ".qkv_proj."),
     (".v_proj.", ".qkv_proj."),
@@ -19,7 +20,7 @@ FUSED = (
     (".experts.gate_up_proj", ".experts.w13_weight"),
     (".experts.down_proj", ".experts.w2_weight"),
 )
-"""Text layers that SGLang keeps as one matrix, and experts, which it keeps under other names."""
+"""Layers that SGLang keeps as one matrix, and what it keeps under other names."""
 COMPUTED = ("cos_sin_cache", "inv_freq", "freqs_cis", "_weight_fp32")
 """Parts of the names of tensors that no checkpoint holds."""
 HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
@@ -28,9 +29,7 @@ SHOWN = 5
 
 def sglang_name(name: str) -> str:
     """The parameter of SGLang's model that transformers' `name` is loaded into, wholly or as a part."""
-    if name.startswith("model.visual."):
-        return name.removeprefix("model.").replace(".attn.qkv.", ".attn.qkv_proj.")
-    name = name.replace("model.language_model.", "model.", 1)
+    name = name.replace("model.visual.", "visual.", 1).replace("model.language_model.", "model.", 1)
     for part, whole in FUSED:
         name = name.replace(part, whole)
     return name

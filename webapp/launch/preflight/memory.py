@@ -7,7 +7,8 @@ import psutil
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import GPU_BYTES, GPU_WORDS
-from training.planning.memory_footprint import Footprint, ModelShape, footprint
+from training.planning.memory_footprint import Footprint, footprint
+from training.planning.model_shape import ModelShape
 from webapp.experiments.placement.decision import Why, decide
 from webapp.experiments.placement.pool import Pool, Waiting
 from webapp.experiments.placement.pool_state import demand_of, gpu_workers, have_gpus, workers_in_pool

@@ -1,0 +1,111 @@
+"""Tiny random folders of every family that is trained, as the hub lays them out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    LlamaConfig,
+    MistralConfig,
+    PretrainedConfig,
+    Qwen2_5_VLConfig,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny, make_tokenizer, token_id
+
+TEXT: dict[str, type[PretrainedConfig]] = {
+    "qwen3": Qwen3Config,
+    "qwen2": Qwen2Config,
+    "llama": LlamaConfig,
+    "mistral": MistralConfig,
+}
+NAMES = (*TEXT, "qwen2_5_vl", "qwen3_vl")
+"""Model types of which `make_family` makes one; of text models the first is untied, the others are tied."""
+VOCABULARY = 400
+
+
+def make_family(folder: Path, model_type: str) -> Path:
+    """Write a random model of about 0.2 million parameters to `folder`; returns it."""
+    if model_type == "qwen3_vl":
+        sizes = TinySizes(
+            text_hidden=64, text_intermediate=128, vision_hidden=32, vision_intermediate=64,
+            vocabulary=VOCABULARY,
+        )  # fmt: skip
+        return make_tiny(folder, sizes=sizes)
+    tokenizer = make_tokenizer(VOCABULARY)
+    tokenizer.save_pretrained(folder)
+    ids = {f"{name}_token_id": token_id(tokenizer, f"<|{name}|>") for name in ("vision_start", "vision_end")}
+    ids |= {f"{name}_token_id": token_id(tokenizer, f"<|{name}_pad|>") for name in ("image", "video")}
+    ends = {"eos_token_id": token_id(tokenizer, "<|im_end|>"), "pad_token_id": None, "bos_token_id": None}
+    text = _text(-(-len(tokenizer) // 64) * 64) | ends
+    state = torch.random.get_rng_state()
+    torch.manual_seed(0)
+    model: Any
+    if model_type == "qwen2_5_vl":
+        text["rope_parameters"] |= {"mrope_section": [2, 3, 3]}
+        model = AutoModelForImageTextToText.from_config(
+            Qwen2_5_VLConfig(text_config=text, vision_config=_windowed_tower(), **ids)
+        )
+        _write_processor(folder)
+    else:
+        own = {"tie_word_embeddings": model_type != "qwen3"}
+        own |= {"sliding_window": None} if model_type == "mistral" else {}
+        model = AutoModelForCausalLM.from_config(TEXT[model_type](**text, **own))
+    _shake(model)
+    torch.random.set_rng_state(state)
+    model.save_pretrained(folder)
+    return folder
+
+
+def _text(vocabulary: int) -> dict[str, Any]:
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "max_position_embeddings": 4096,
+        "initializer_range": 0.07,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},
+    }
+
+
+def _windowed_tower() -> dict[str, Any]:
+    """Windows of 2 x 2 merged patches: a toy screenshot has whole ones and cut ones."""
+    return {
+        "depth": 3, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 14,
+        "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 56, "fullatt_block_indexes": [1],
+        "out_hidden_size": 64, "initializer_range": 0.07,
+    }  # fmt: skip
+
+
+def _shake(model: torch.nn.Module) -> None:
+    """Give biases and norms, which begin at 0 and 1, values of their own, or nothing would miss them."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.1 * torch.randn(parameter.shape))
+
+
+def _write_processor(folder: Path) -> None:
+    settings = {
+        "image_processor_type": "Qwen2VLImageProcessor",
+        "processor_class": "Qwen2_5_VLProcessor",
+        "patch_size": 14,
+        "temporal_patch_size": 2,
+        "merge_size": 2,
+        "image_mean": [0.48, 0.46, 0.41],
+        "image_std": [0.27, 0.26, 0.28],
+        "min_pixels": 784,
+        "max_pixels": 50176,
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings, indent=2) + "\n")

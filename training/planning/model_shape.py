@@ -1,0 +1,95 @@
+"""The shape of a model, read from its config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MERGED = 4
+"""Patches per image token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """Sizes of a model, as far as its memory depends on them; a model without eyes has no vision layers."""
+
+    width: int
+    inner: int
+    num_layers: int
+    attended: int
+    """Heads times head width."""
+    cached: int
+    """Key-value heads times head width."""
+    vocabulary: int
+    is_tied: bool
+    experts: int = 0
+    """Of each block, each `expert_inner` wide; 0 = dense."""
+    expert_inner: int = 0
+    experts_per_token: int = 0
+    vision_width: int = 0
+    vision_inner: int = 0
+    vision_layers: int = 0
+    vision_matrices: int = 2
+    """Of an MLP of the vision tower; 3 = gated."""
+    patch_values: int = 1536
+    """Numbers of one row of patches."""
+    num_deepstack: int = 0
+    num_counted: int = 0
+    """Weights that the files really hold; 0 = not known, the shape is trusted."""
+
+    @property
+    def block(self) -> int:
+        """Weights of one text block."""
+        mlp = self.experts * (3 * self.expert_inner + 1) if self.experts else 3 * self.inner
+        return self.width * (2 * self.attended + 2 * self.cached + mlp)
+
+    @property
+    def inner_at_work(self) -> int:
+        """Inner width that one token meets: the MLP's, or that of all its experts."""
+        return self.experts_per_token * self.expert_inner if self.experts else self.inner
+
+    @property
+    def root(self) -> int:
+        """Weights of embedding and head."""
+        return self.vocabulary * self.width * (1 if self.is_tied else 2)
+
+    @property
+    def vision(self) -> int:
+        """Weights of the vision tower with its mergers."""
+        mlp = self.vision_matrices * self.vision_width * self.vision_inner
+        blocks = self.vision_layers * (4 * self.vision_width**2 + mlp)
+        wide = MERGED * self.vision_width
+        mergers = (1 + self.num_deepstack) * (wide * wide + wide * self.width)
+        return blocks + self.patch_values * self.vision_width + mergers if self.vision_layers else 0
+
+    @property
+    def num_parameters(self) -> int:
+        return self.num_counted or self.num_layers * self.block + self.root + self.vision
+
+
+def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
+    """The shape in a checkpoint's config.json (transformers' names)."""
+    text, vision = config.get("text_config", config), config.get("vision_config") or {}
+    width = int(text.get("hidden_size", 0))
+    heads = int(text.get("num_attention_heads", 0))
+    head_width = int(text.get("head_dim") or (width // heads if heads else 0))
+    return ModelShape(
+        width=width,
+        inner=int(text.get("intermediate_size", 0)),
+        num_layers=int(text.get("num_hidden_layers", 0)),
+        attended=heads * head_width or width,
+        cached=int(text.get("num_key_value_heads", heads)) * head_width or width,
+        vocabulary=int(text.get("vocab_size", 0)),
+        is_tied=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", False))),
+        experts=int(text.get("num_experts", 0)),
+        expert_inner=int(text.get("moe_intermediate_size", 0)),
+        experts_per_token=int(text.get("num_experts_per_tok", 0)),
+        vision_width=int(vision.get("hidden_size", 0)),
+        vision_inner=int(vision.get("intermediate_size", 0)),
+        vision_layers=int(vision.get("depth", 0)),
+        vision_matrices=3 if "fullatt_block_indexes" in vision else 2,
+        patch_values=3 * int(vision.get("temporal_patch_size", 2)) * int(vision.get("patch_size", 16)) ** 2,
+        num_deepstack=len(vision.get("deepstack_visual_indexes", ())),
+        num_counted=num_counted,
+    )
