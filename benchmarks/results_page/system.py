@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.results_page.claim import Claim, each, number, percent
+from benchmarks.results_page.claim import Claim, Figures, each, number, percent
 
 DESKTOPS = (
     Claim(
@@ -128,6 +128,15 @@ TASKS = (
         says="Losses agree with TRL, and parts of a batch with the whole",
         figure=lambda found: f"largest difference {found['max_difference_to_trl']:.1g}",
         n=lambda found: f"{found['num_cases']} cases",
+    ),
+    Claim(
+        result="families",
+        says="Every family of models trains, samples and is exported as transformers computes it",
+        figure=lambda found: (
+            f"loss and gradient at most {_largest(found, 'loss', 'gradient', 'adapters')} apart, engine and "
+            f"trainer {_largest(found, 'engine_gap_nats')} nats"
+        ),
+        n=lambda found: f"{len(found['families'])} tiny random models, 1 and 2 processes",
     ),
 )
 WEB = (
@@ -284,3 +293,8 @@ def areas() -> dict[str, tuple[Claim, ...]]:
         "Pages and data": WEB,
         "Workers and robustness": WORK,
     }
+
+
+def _largest(found: Figures, *parts: str) -> str:
+    """Of the parts of all families, to one digit."""
+    return f"{max(row[part] for row in found['families'].values() for part in parts):.0e}"

@@ -2,7 +2,8 @@
 
 A matrix product adds up in fp32; what costs digits is writing its result in bfloat16, where neighbours are
 2^-8 of a logit's size apart: 0.06 to 0.12 nats at the 16 and more that a sure model gives its token. The
-GPU's product writes fp32 instead, which also saves the copy. `training.sampler.sglang.models` does the same.
+GPU's product writes fp32 instead, which also saves the copy. `training.sampler.sglang.served_model` does
+the same.
 """
 
 from __future__ import annotations

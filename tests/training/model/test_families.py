@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
+import training.sampler.sglang.models
 from testing.training.family_probe import LAYOUTS, Family, family_config, sampled_family
 from testing.training.gathered_state import full_state
 from testing.training.parallel_probe import launch
@@ -20,7 +23,7 @@ from training.checkpoints.export import export_checkpoint
 from training.checkpoints.store import CheckpointStore, ExperimentState
 from training.contracts.trainer_state import LearningStage
 from training.distributed.world import World, start_world, stop_world
-from training.model.families.registry import BY_NAME, family_at
+from training.model.families.registry import BY_NAME, family_at, family_of
 from training.planning.model_families import FAMILIES, UnsupportedModel, family_of_config, family_of_folder
 from training.sampler.weights.engine_tensor_names import check_sglang_names, check_shapes
 from training.sampler.weights.receive_in_process import LocalReceiver
@@ -141,6 +144,18 @@ def test_every_weight_has_its_place_in_the_engines(family: Family, world: World)
     check_sglang_names(blocks, theirs)
     with pytest.raises(WeightsRefused, match=r"unknown.*o_proj"):
         check_sglang_names(blocks, [name for name in theirs if "o_proj" not in name])
+
+
+def test_every_architecture_has_a_class_for_sglang() -> None:
+    """Which SGLang finds by its name; the files themselves can be imported only where SGLang is."""
+    folder = Path(training.sampler.sglang.models.__file__).parent
+    trees = [ast.parse(path.read_text()) for path in folder.glob("*.py")]
+    given = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    types = [one for row in FAMILIES for one in row.model_types]
+    for model_type in types:
+        config = AutoConfig.for_model(model_type)
+        built = family_of(config).auto_class._model_mapping[type(config)]
+        assert built.__name__ in given, model_type
 
 
 def test_a_windowed_tower_has_sglangs_names(families: Families) -> None:

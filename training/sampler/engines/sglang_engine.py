@@ -68,7 +68,7 @@ async def start_sglang(
     """
     progress("reading tokenizer and image settings")
     renderer = Renderer.from_folder(model, config.model, config.prompt)
-    spool = ScreenshotSpool(renderer.levels())
+    spool = ScreenshotSpool(renderer.levels() if renderer.sees else None)
     limits = RestartLimits(
         start_timeout_s=config.engine.start_timeout_s, max_restarts=config.engine.max_restarts
     )
@@ -155,10 +155,10 @@ class SglangEngine:
 
     async def check_canary(self) -> None:
         """Raises EngineError when the servers do not see the image of the canary."""
-        if not self.renderer.prompt.shows_screen:
+        rendered = canary_sequence(self.renderer)
+        if not rendered.images:
             await engine_canary(self, self.renderer)
             return
-        rendered = canary_sequence(self.renderer)
         start, _ = rendered.spans[0]
         scores = []
         for png in (canary_png(), blank_png()):

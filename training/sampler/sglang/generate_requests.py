@@ -77,7 +77,7 @@ def sampling_parameters(
 
 
 def image_entries(sequence: EngineSequence) -> list[dict[str, Any]]:
-    """The request's images, as `training.sampler.sglang.processors.qwen3_vl` reads them."""
+    """The request's images, as `training.sampler.sglang.processors.qwen_vl` reads them."""
     return [
         {"file": image.name, "sha256": image.digest, "grid": list(grid)}
         for image, grid in zip(sequence.pixels, sequence.grids, strict=True)

@@ -47,10 +47,12 @@ class SpooledScreenshot:
 class ScreenshotSpool:
     """The folder of one policy server; for one event loop."""
 
-    def __init__(self, levels: np.ndarray, folder: Path | None = None) -> None:
-        """`levels`: [3, 256], float32. Without a `folder` a new one is made, in memory when it fits."""
+    def __init__(self, levels: np.ndarray | None, folder: Path | None = None) -> None:
+        """`levels`: [3, 256], float32; None for a model that sees no pictures. Without a `folder` a new one
+        is made, in memory when it fits."""
         self.folder = folder or new_folder()
-        np.save(self.folder / LEVELS, levels)
+        if levels is not None:
+            np.save(self.folder / LEVELS, levels)
         self._known: weakref.WeakValueDictionary[str, SpooledScreenshot] = weakref.WeakValueDictionary()
         self._writing: dict[str, asyncio.Task[SpooledScreenshot]] = {}
         self._numbers = itertools.count()

@@ -107,7 +107,7 @@ def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
     if engine.attention_backend == "triton":
         arguments.append("--mm-attention-backend=triton_attn")
     if config.model.fp32_logits and dtype != "float32":
-        arguments.append("--enable-fp32-lm-head")  # see training.sampler.sglang.models for what it costs
+        arguments.append("--enable-fp32-lm-head")  # see training.sampler.sglang.served_model for its cost
     if engine.max_running:
         arguments.append(f"--max-running-requests={engine.max_running}")
     if engine.gives_memory:

@@ -2,7 +2,7 @@
 
 SGLang's own processor decodes, resizes and normalises every image of every request, and would go through
 text. This one takes the token ids as they are (image pads expanded by `training.render.renderer`) and
-leaves the pixels where they lie; `training.sampler.sglang.models` reads them when the vision tower must run.
+leaves the pixels where they lie; `training.sampler.sglang.served_model` reads them when the tower must run.
 
     image_data: [{"file": NAME in the spool, "sha256": of the PNG, "grid": [time, height, width]}, ...]
 
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from sglang.srt.managers.schedule_batch import Modality, MultimodalDataItem, MultimodalProcessorOutput
+from sglang.srt.models.qwen2_5_vl import Qwen2_5_VLForConditionalGeneration
 from sglang.srt.models.qwen3_vl import Qwen3VLForConditionalGeneration
 from sglang.srt.models.qwen3_vl_moe import Qwen3VLMoeForConditionalGeneration
 from sglang.srt.multimodal.processors.qwen_vl import QwenVLImageProcessor
@@ -34,7 +35,11 @@ def is_spooled(image: Any) -> bool:
 class SpooledImages(QwenVLImageProcessor):
     """See the module's docstring. ValueErrors become answers with status 400."""
 
-    models = [Qwen3VLForConditionalGeneration, Qwen3VLMoeForConditionalGeneration]
+    models = [
+        Qwen2_5_VLForConditionalGeneration,
+        Qwen3VLForConditionalGeneration,
+        Qwen3VLMoeForConditionalGeneration,
+    ]
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
