@@ -1,11 +1,13 @@
-"""The computer-use prompt with which Qwen3-VL's results on OSWorld were published, as YAML.
+"""The prompt with which a model's results on OSWorld were published, as YAML: by default Qwen3-VL's.
 
     .venv-osworld/bin/python scripts/published_prompt.py > prompt.yaml
     .venv/bin/python manage.py launch --preset osworld-baseline --with prompt.yaml
+    .venv-osworld/bin/python scripts/published_prompt.py ui-tars    # also opencua, gui-owl
+    .venv-osworld/bin/python scripts/published_prompt.py evocua CHECKOUT    # of github.com/meituan/EvoCUA
 
-The words are asked of the agent in OSWorld's own package (`make osworld-env`), so none of them is ours. With
-`--replies` (JSON lines on stdin, one reply of a model each) it prints the messages of every step instead,
-which `tests/training/render/test_published_prompt.py` compares with ours token by token.
+The words are asked of the agents in OSWorld's own package (`make osworld-env`) or in the checkout, so none
+of them is ours. With `--replies` (JSON lines on stdin, one reply of a model each) it prints the messages of
+every step of Qwen3-VL's instead, which `tests/training/render/test_published_prompt.py` compares with ours.
 """
 
 from __future__ import annotations
@@ -15,8 +17,11 @@ import io
 import json
 import logging
 import os
+import runpy
 import sys
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +30,8 @@ MAX_MISSING = 40
 SIZE = (1280, 736)
 """Multiples of 32: the agent's resize leaves them as they are."""
 NONE_YET = "None"
+INSTRUCTION, PREVIOUS = "{instruction}", "{previous_actions}"
+HELPFUL = "You are a helpful assistant."
 
 
 class Absent(ModuleType):
@@ -47,20 +54,20 @@ def same_size(height: int, width: int, **bounds: int) -> tuple[int, int]:
     return height, width
 
 
-def import_agent() -> ModuleType:
+def import_agent(agent: str = AGENT) -> ModuleType:
     """The package's module, whatever of its imports is not installed."""
     for _ in range(MAX_MISSING):
         try:
-            return importlib.import_module(AGENT)
+            return importlib.import_module(agent)
         except ModuleNotFoundError as error:
             name = str(error.name)
-            if name.startswith(AGENT) or name == "mm_agents":
-                sys.exit("OSWorld's package is not installed here: run `make osworld-env`")
+            if name.startswith(agent) or name == "mm_agents":
+                sys.exit(f"{name} is not here: run `make osworld-env`, or name the author's checkout")
             module = Absent(name)
             if name.endswith("qwen_vl_utils"):
                 module.smart_resize = same_size  # type: ignore[attr-defined]
             sys.modules[name] = module
-    sys.exit(f"{AGENT} imports too much that is not installed")
+    sys.exit(f"{agent} imports too much that is not installed")
 
 
 def messages_of_steps(instruction: str, replies: list[str]) -> list[list[dict[str, Any]]]:
@@ -87,6 +94,59 @@ def messages_of_steps(instruction: str, replies: list[str]) -> list[list[dict[st
     return asked
 
 
+def qwen3_vl() -> tuple[str, str]:
+    """(system message, words beside the first screenshot) of its agent."""
+    system, task = messages_of_steps(INSTRUCTION, [""])[0]
+    head, none_yet, tail = words(task).rpartition(NONE_YET)
+    if not none_yet:
+        sys.exit(f"{AGENT} words its history in another way than this script knows")
+    return words(system), head + PREVIOUS + tail
+
+
+def evocua() -> tuple[str, str]:
+    """Of its S2 form; its task has Qwen3-VL's words."""
+    if len(sys.argv) < 3:
+        sys.exit("name the checkout of github.com/meituan/EvoCUA, too")
+    prompts = runpy.run_path(str(Path(sys.argv[2]) / "mm_agents" / "evocua" / "prompts.py"))
+    info = "* The screen's resolution is 1000x1000."
+    description = prompts["S2_DESCRIPTION_PROMPT_TEMPLATE"].format(resolution_info=info)
+    tool = json.dumps(prompts["build_s2_tools_def"](description))
+    return prompts["S2_SYSTEM_PROMPT"].format(tools_xml=tool), qwen3_vl()[1]
+
+
+def ui_tars() -> tuple[str, str]:
+    """It has no system message of its own: the chat template of its model adds one."""
+    module = import_agent("mm_agents.uitars15_v1")
+    task = module.UITARS_USR_PROMPT_THOUGHT.format(
+        instruction=INSTRUCTION, action_space=module.UITARS_ACTION_SPACE, language="English"
+    )
+    return HELPFUL, task
+
+
+def opencua() -> tuple[str, str]:
+    """With thoughts, as its results were published."""
+    prompts = import_agent("mm_agents.opencua.prompts")
+    task = prompts.INSTRUTION_TEMPLATE.format(instruction=INSTRUCTION)
+    return prompts.build_sys_prompt(level="l2", password="password"), task
+
+
+def gui_owl() -> tuple[str, str]:
+    """Its history is a list of what it concluded."""
+    module = import_agent("mm_agents.owl_agent")
+    system, task = module.get_prompt(0, 0, INSTRUCTION, PREVIOUS, engine="openai")
+    return HELPFUL + words(system).removeprefix(HELPFUL), words(task)
+
+
+AGENTS: dict[str, Callable[[], tuple[str, str]]] = {
+    "tool-call": qwen3_vl,
+    "evocua": evocua,
+    "ui-tars": ui_tars,
+    "opencua": opencua,
+    "gui-owl": gui_owl,
+}
+"""Dialect -> its published words."""
+
+
 def words(message: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in message["content"])
 
@@ -103,12 +163,12 @@ def main() -> None:
         replies = [json.loads(line) for line in sys.stdin]
         json.dump(messages_of_steps("Open the file {x}.", replies), said)
         return
-    system, task = messages_of_steps("{instruction}", [""])[0]
-    head, none_yet, tail = words(task).rpartition(NONE_YET)
-    if not none_yet:
-        sys.exit(f"{AGENT} words its history in another way than this script knows")
-    said.write(f"prompt:\n  system_text: {block(words(system))}\n")
-    said.write(f"  task_text: {block(head + '{previous_actions}' + tail)}\n")
+    name = sys.argv[1] if len(sys.argv) > 1 else "tool-call"
+    if name not in AGENTS:
+        sys.exit(f"{name}: no published words are known; there are {', '.join(AGENTS)}")
+    system, task = AGENTS[name]()
+    said.write(f"prompt:\n  system_text: {block(system)}\n")
+    said.write(f"  task_text: {block(task)}\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import json
 from typing import Any, NamedTuple
 
 from training.actions.coordinates import off_screen_error
-from training.actions.parse import parse_completion
+from training.actions.parse_completion import parse_completion
 from training.content.task_sets.first_desk import generate
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind, Observation, Turn

@@ -26,7 +26,12 @@ NO_WORDS = re.compile(r"{%.*?%}|{{.*?}}|<[^>]*>|`[^`]*`", re.DOTALL)
 """Tags and code, which name things of the code."""
 GENERATED = {"docs/settings.md", "docs/licences.md"}
 # The policy reads these sentences: changed words would be another prompt.
-PROMPTS = {"training/render/prompts.py", "webapp/trajectories/queries/branches.py"}
+PROMPTS = {
+    "training/actions/dialects/keyboard/dialect.py",
+    "training/actions/dialects/keyboard_mouse/dialect.py",
+    "training/render/prompts.py",
+    "webapp/trajectories/queries/branches.py",
+}
 
 
 def test_nothing_is_said_of_somebody_or_so_many():

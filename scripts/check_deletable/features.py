@@ -29,9 +29,11 @@ class Room:
     tables: tuple[str, ...] = ()
     """Other files than `registry.py` with rows of a feature."""
     also: tuple[str, ...] = ()
-    """Other files of a feature, with {name}: its config and templates, where it has them."""
+    """Other files of a feature, with {name} or, with hyphens, {key}: its config, preset and templates."""
     regenerates: tuple[str, ...] = ()
     """Modules that write generated files anew."""
+    is_chosen_by_name: bool = False
+    """Whether tables name its features, as a config does: with hyphens."""
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -52,9 +54,15 @@ class Feature:
     def paths(self, root: Path = REPOSITORY) -> list[Path]:
         """Its code, its tests, and what else it has."""
         page = f"docs/features/{Path(self.room.folder).name}/{self.name}.md"
-        also = (text.format(name=self.name) for text in self.room.also)
+        key = self.name.replace("_", "-")
+        also = (text.format(name=self.name, key=key) for text in self.room.also)
         own = (self.title, f"tests/{self.title}", page, *also)
         return [root / path for path in own if (root / path).exists()]
+
+    def keys(self) -> list[str]:
+        """What other tables call it: names of its pages, and its own where a config chooses it."""
+        own = [self.name.replace("_", "-")] if self.room.is_chosen_by_name else []
+        return [*self.routes(), *own]
 
     def routes(self) -> list[str]:
         """Names of its pages, by which other tables know them."""
@@ -87,6 +95,19 @@ ROOMS: tuple[Room, ...] = (
         tables=("training/contracts/config/desktops.py", "training/contracts/config/__init__.py"),
         also=("training/contracts/config/providers/{name}.py",),
         regenerates=("tests.training.contracts.test_config_schema", "scripts.write_settings_page"),
+    ),
+    Room(
+        "training/actions/dialects",
+        tests=("tests/training/actions", "tests/training/contracts", "tests/training/planning"),
+        keeps=("json", "keyboard", "pyautogui", "tool_call"),  # recipes, imports and prompts ask for them
+        tables=("training/contracts/config/policy.py",),
+        also=("training/planning/presets/osworld-{key}.yaml",),
+        regenerates=(
+            "tests.training.contracts.test_config_schema",
+            "scripts.write_settings_page",
+            "tests.training.actions.test_dialects_page",
+        ),
+        is_chosen_by_name=True,
     ),
     Room(
         "webapp/notifications/channels",

@@ -29,7 +29,7 @@ class ProductCopy:
 
     def delete(self, feature: Feature) -> int:
         """Remove its files and rows; how many lines of Python went."""
-        modules, keys = feature.modules(), feature.routes()
+        modules, keys = feature.modules(), feature.keys()
         num_lines = 0
         for path in feature.paths(self.folder):
             python = [path] if path.is_file() else list(path.rglob("*.py"))

@@ -12,7 +12,7 @@ AT = {"x": st.integers(0, SCREEN[0] - 1), "y": st.integers(0, SCREEN[1] - 1)}
 TO = {"to_x": AT["x"], "to_y": AT["y"]}
 NOTCHES = st.integers(-50, 50)
 SIGNS = [*"\n\t<'\"\\{}()- ", "</s>", "<|im_end|>", "pyautogui.click("]
-TAGS = ["<action>", "</action>", "<tool_call>", "</tool_call>", "<answer>", "</answer>"]
+TAGS = ["<action>", "</action>", "<tool_call>", "</tool_call>", "<answer>", "</answer>", "</think>", "```"]
 CHARACTER = st.one_of(st.sampled_from(SIGNS + TAGS), st.characters(exclude_categories=["Cs", "Cc"]))
 TEXT = st.lists(CHARACTER, min_size=1, max_size=20).map("".join)
 CHARACTERS = st.characters(min_codepoint=33, max_codepoint=0x2FF).filter(str.isprintable)

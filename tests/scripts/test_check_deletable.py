@@ -79,7 +79,7 @@ def test_there_are_enough_features_to_call_it_a_rule():
 @pytest.mark.parametrize("feature", ALL, ids=lambda one: one.title)
 def test_a_feature_has_its_tests_and_a_row_and_is_named_nowhere_else(feature: Feature):
     assert list((REPOSITORY / "tests" / feature.title).rglob("test_*.py"))
-    modules, keys, own = feature.modules(), feature.routes(), feature.paths()
+    modules, keys, own = feature.modules(), feature.keys(), feature.paths()
     rows = {REPOSITORY / name for name in feature.room.rows}
     for row in rows:
         text = row.read_text()

@@ -16,9 +16,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "shift": ("shiftleft", "shiftright", "shift_l", "shift_r"),
     "alt": ("option", "altleft", "altright", "alt_l", "alt_r", "optionleft", "optionright"),
     "super": (
-        "win", "winleft", "winright", "meta", "meta_l", "meta_r", "super_l", "super_r", "cmd", "command",
+        "win", "winleft", "winright", "windows", "meta", "meta_l", "meta_r", "super_l", "super_r", "cmd",
+        "command",
     ),
-    "Return": ("enter", "ret"),
+    "Return": ("enter", "ret", "kp_enter", "num_enter", "numpad_enter"),
     "Tab": (),
     "Escape": ("esc",),
     "BackSpace": ("bksp", "back_space"),
@@ -29,35 +30,63 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "End": (),
     "Page_Up": ("pageup", "pgup", "prior"),
     "Page_Down": ("pagedown", "pgdn", "next"),
-    "Up": ("arrowup",),
-    "Down": ("arrowdown",),
-    "Left": ("arrowleft",),
-    "Right": ("arrowright",),
-    "Menu": ("apps",),
-    "Print": ("printscreen", "prtsc", "sysrq"),
+    "Up": ("arrowup", "uparrow"),
+    "Down": ("arrowdown", "downarrow"),
+    "Left": ("arrowleft", "leftarrow"),
+    "Right": ("arrowright", "rightarrow"),
+    "Menu": ("apps", "contextmenu"),
+    "Print": ("printscreen", "prtsc", "prtscr", "prntscrn", "sysrq"),
     "Pause": (),
     "Caps_Lock": ("capslock",),
     "Num_Lock": ("numlock",),
     "Scroll_Lock": ("scrolllock",),
     **{f"F{number}": () for number in range(1, 13)},
-    # QEMU's names of punctuation keys, which the Windows seed's sendkey uses.
-    "-": ("minus",),
-    "+": ("plus",),
+    **{str(digit): (f"num{digit}", f"numpad{digit}", f"kp_{digit}") for digit in range(10)},
+    # QEMU's and X's names of keys that make one character.
+    "-": ("minus", "hyphen", "kp_subtract", "subtract"),
+    "+": ("plus", "kp_add", "add"),
+    "*": ("asterisk", "kp_multiply", "multiply"),
+    "/": ("slash", "kp_divide", "divide"),
     ",": ("comma",),
-    ".": ("dot",),
-    "/": ("slash",),
+    ".": ("dot", "period", "kp_decimal", "decimal"),
     "\\": ("backslash",),
     ";": ("semicolon",),
-    "'": ("apostrophe",),
-    "=": ("equal",),
+    ":": ("colon",),
+    "'": ("apostrophe", "quote"),
+    '"': ("quotedbl", "doublequote"),
+    "=": ("equal", "equals"),
+    "<": ("less",),
+    ">": ("greater",),
     "[": ("bracket_left",),
     "]": ("bracket_right",),
-    "`": ("grave_accent",),
+    "(": ("parenleft",),
+    ")": ("parenright",),
+    "{": ("braceleft",),
+    "}": ("braceright",),
+    "`": ("grave_accent", "grave", "backtick"),
+    "_": ("underscore",),
+    "|": ("bar", "pipe"),
+    "~": ("asciitilde", "tilde"),
+    "^": ("asciicircum", "caret"),
+    "!": ("exclam",),
+    "?": ("question",),
+    "@": ("at",),
+    "#": ("numbersign", "hash"),
+    "$": ("dollar",),
+    "%": ("percent",),
+    "&": ("ampersand",),
 }  # fmt: skip
-"""Canonical name -> its other spellings, in small letters. Capitals never matter."""
+"""Canonical name -> its other spellings, in small letters. Capitals and blanks within a name never matter."""
 NAMED = tuple(name for name in ALIASES if len(name) > 1)
 """Canonical names of the keys that make no printable character, space included."""
-_CANONICAL = {spelling: name for name, others in ALIASES.items() for spelling in (name.lower(), *others)}
+_BETWEEN = str.maketrans("", "", "_- ")
+"""arrow_left, Arrow-Left and arrowleft are one spelling."""
+_CANONICAL = {
+    spelling.translate(_BETWEEN) if len(spelling) > 1 else spelling: name
+    for name, others in ALIASES.items()
+    for spelling in (name.lower(), *others)
+}
+_SIDES = ("left", "right", "l", "r")
 _CHARACTERS = {" ": "space", "\n": "Return", "\t": "Tab"}
 MAX_CHORD = 5
 
@@ -68,7 +97,14 @@ def canonical_key(name: str) -> str | None:
         return _CHARACTERS[name]
     if len(name) == 1 and name.isprintable():
         return name
-    return _CANONICAL.get(name.lower())
+    plain = name.lower().translate(_BETWEEN)
+    return _CANONICAL.get(plain) or _without_side(plain)
+
+
+def _without_side(plain: str) -> str | None:
+    """The modifier of a name such as leftshift or lctrl."""
+    found = (_CANONICAL.get(plain.removeprefix(side)) for side in _SIDES if plain.startswith(side))
+    return next((name for name in found if name in MODIFIERS), None)
 
 
 def key_name(name: str) -> str:
@@ -96,3 +132,24 @@ def split_chord(text: str, separator: str) -> tuple[str, ...]:
     if len(parts) >= 2 and parts[-1] == "" and parts[-2] == "":  # "ctrl++"
         parts = [*parts[:-2], separator]
     return chord(parts)
+
+
+def key_list(value: object) -> tuple[str, ...]:
+    """Canonical names of "ctrl+s", "ctrl s", ["ctrl", "s"] or ["ctrl+s"], in press order."""
+    names = value if isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(name, str) and name for name in names):
+        raise ActionTextError("keys must be key names")
+    return chord([part for name in names for part in _parts(str(name))])
+
+
+def _parts(text: str) -> list[str]:
+    """The names in one text: itself where it is a key, else what blanks, "+" or "-" separate."""
+    text = text.strip() if len(text) > 1 else text
+    if canonical_key(text) is not None:
+        return [text]
+    text = text.replace(" + ", "+").replace(",", " ")
+    for separator in (" ", "+", "-"):
+        if separator in text:
+            parts = text.split() if separator == " " else list(split_chord(text, separator))
+            return [part for one in parts for part in (_parts(one) if separator == " " else [one])]
+    return [text]

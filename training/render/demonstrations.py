@@ -6,7 +6,7 @@ otherwise every turn is written again from its typed action, in the renderer's d
 
 from __future__ import annotations
 
-from training.actions.write.several_actions import turn_text
+from training.actions.several_actions import turn_text
 from training.contracts.config import SamplingConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint
 from training.contracts.imitation import context_turns

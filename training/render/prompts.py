@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from training.actions.dialects.registry import find_dialect
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.observations.turn_text import split_text
-
-MAX_ACTION_WORDS = 300
-"""Characters of a turn in the list of previous actions."""
 
 OLD_TEXTS = "[Accessibility tree]\n(earlier tree and terminal left out)"
 
@@ -18,64 +16,6 @@ COORDINATE_HELP = {
     CoordinateSpace.SCREEN: "Coordinates are {form} in pixels of the desktop screen.",
     CoordinateSpace.RESIZED: "Coordinates are {form} in pixels of the screenshot as you see it.",
 }
-
-COMPUTER_USE = """You operate a desktop computer. Every message shows you the current screen.
-Think briefly if you must, then answer with exactly one action as a JSON object on the last line.
-
-Actions:
-{{"action": "left_click", "coordinate": [x, y]}}  press the left mouse button; also right_click, \
-middle_click, double_click, triple_click
-{{"action": "mouse_move", "coordinate": [x, y]}}  move the pointer without pressing
-{{"action": "left_click_drag", "start_coordinate": [x, y], "coordinate": [x, y]}}  drag from the \
-first point to the second
-{{"action": "scroll", "coordinate": [x, y], "direction": "down", "amount": n}}  turn the wheel n \
-notches; also up, left, right
-{{"action": "type", "text": "..."}}  type text; \\n is the Return key
-{{"action": "key", "keys": ["ctrl", "s"]}}  press one key or a chord
-{{"action": "wait", "seconds": s}}  let the computer work
-{{"action": "terminate", "status": "success"}}  the task is done; status "failure" says it cannot be done
-
-{coordinates}
-Look at the new screen after every action before you decide that the task is done."""
-
-KEYBOARD = """You operate a desktop computer by its keyboard{mouse}. Every message shows you the current \
-screen.
-Think briefly if you must, then answer with exactly one action as a tag on the last line.
-
-Actions:
-<action>sendkey ctrl-s</action>  press one key or a chord; names are joined by "-": ret, esc, tab, up, down, \
-left, right, home, end, pgup, pgdn, delete, backspace, spc, f1 to f12, letters, digits; ctrl, alt, shift, \
-meta_l
-<action>type some text</action>  type the text
-<action>typeline some text</action>  type the text, then Return
-{mouse_actions}<action>wait 2</action>  let the computer work for so many seconds
-<done/>  the task is done
-
-Useful keys: meta_l-r opens the Run dialog, alt-f4 closes a window, alt-tab changes windows, ctrl-s saves.
-{coordinates}Look at the new screen after every action before you decide that the task is done."""
-
-MOUSE_ACTIONS = """<action>click x y</action>  press the left mouse button; also doubleclick, rightclick, move
-<action>drag x y x y</action>  drag from the first point to the second
-<action>scroll down n</action>  turn the wheel n notches; also up, left, right
-"""
-
-
-TOOL_CALL = """You operate a desktop computer with the tool computer_use. Every message shows you the \
-current screen.
-
-Answer with two things: a line "Action: " that says in a few words what you do, then one call of the tool:
-<tool_call>
-{{"name": "computer_use", "arguments": {{"action": ...}}}}
-</tool_call>
-
-Arguments by action:
-left_click, right_click, middle_click, double_click, triple_click, mouse_move: "coordinate": [x, y]
-left_click_drag: "coordinate": [x, y], the end; it starts where the pointer is
-scroll: "pixels": n, positive is up; hscroll: "pixels": n, positive is right
-type: "text": "..."; key: "keys": ["ctrl", "s"]; wait: "time": seconds
-answer: "text": "..."; terminate: "status": "success" or "failure"
-
-{coordinates}"""
 
 SEVERAL_ACTIONS = """
 You may write up to {most} actions, one after another, where you need not look at the screen between them."""
@@ -94,23 +34,14 @@ def system_text(prompt: PromptConfig) -> str:
         return prompt.system_text
     if prompt.style == "first-desk":
         return ""
-    text = _style_text(prompt)
+    is_tagged = prompt.style == "tool-call" and prompt.dialect in ("auto", "json")
+    row = find_dialect("tool-call" if is_tagged else prompt.dialect)
+    help_text = COORDINATE_HELP[prompt.coordinate_space].format(form=row.point_form)
+    text = row.prompt.format(coordinates=help_text)
     if prompt.actions_per_turn == 1:
         return text
     several = SEVERAL_ACTIONS.format(most=prompt.actions_per_turn)
     return text.replace("exactly one action", "an action") + several
-
-
-def _style_text(prompt: PromptConfig) -> str:
-    help_text = COORDINATE_HELP[prompt.coordinate_space]
-    if prompt.dialect == "keyboard":
-        return KEYBOARD.format(mouse="", mouse_actions="", coordinates="")
-    if prompt.dialect == "keyboard-mouse":
-        coordinates = help_text.format(form="x y") + "\n"
-        return KEYBOARD.format(mouse=" and mouse", mouse_actions=MOUSE_ACTIONS, coordinates=coordinates)
-    if prompt.style == "tool-call":
-        return TOOL_CALL.format(coordinates=help_text.format(form="[x, y]"))
-    return COMPUTER_USE.format(coordinates=help_text.format(form="[x, y]"))
 
 
 def first_text(prompt: PromptConfig, instruction: str, previous_actions: Sequence[str]) -> str:
@@ -163,12 +94,9 @@ def _split(prompt: PromptConfig, text: str) -> tuple[str, str]:
     return split_text(text) if prompt.reads_text else (text, "")
 
 
-def action_words(completion: str) -> str:
-    """What a completion says that it does: its "Action:" line, else its first one."""
-    lines = [line.strip() for line in completion.splitlines() if line.strip()]
-    named = [line for line in lines if line.lower().startswith("action:")]
-    words = named[0].split(":", 1)[1] if named else (lines[0] if lines else "nothing")
-    return words.strip()[:MAX_ACTION_WORDS]
+def action_words(completion: str, prompt: PromptConfig | None = None) -> str:
+    """What a completion says that it does, in the words that its dialect has for it."""
+    return find_dialect(prompt.dialect if prompt else "auto").words(completion)
 
 
 def _listed(text: str, actions: str) -> str:

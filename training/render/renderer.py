@@ -20,8 +20,8 @@ from typing import Any
 from transformers import AutoTokenizer
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from training.actions.write.completion_text import completion_text
-from training.actions.write.several_actions import turn_text
+from training.actions.completion_text import completion_text
+from training.actions.several_actions import turn_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for
@@ -197,7 +197,7 @@ class Renderer(Pictures):
         instruction = turns[0].text if turns else ""
         previous_stopped = True
         first = first_told_turn(current, self.prompt)
-        earlier_words = [action_words(self.decode(list(turn.completion))) for turn in turns[:first]]
+        earlier = [self.decode(list(turn.completion)) for turn in turns[:first]]
         for index, turn in enumerate(turns[first:], first):
             is_kept = keeps_image(index, current, self.prompt)
             size = turn.image_size if is_kept else None
@@ -213,7 +213,7 @@ class Renderer(Pictures):
                 instruction=instruction,
                 previous_stopped=previous_stopped,
                 is_left_out=turn.image_size is not None and not is_kept,
-                previous_actions=earlier_words,
+                previous_actions=[action_words(said, self.prompt) for said in earlier],
                 is_past=is_past,
             )
             completion = self.past_completion(turn.completion) if is_past else turn.completion

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from training.actions.coordinates import resized_size
-from training.actions.parse import parse_completion
+from training.actions.dialects.registry import find_dialect
+from training.actions.parse_completion import parse_completion
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
 from webapp.worker_door.assignments import Assignment
@@ -90,7 +91,12 @@ class PolicyActor:
             dialect=config.prompt.dialect,
             space=config.prompt.coordinate_space,
             screen=screen,
-            image=resized_size(screen, config.model.min_pixels, config.model.max_pixels),
+            image=resized_size(
+                screen,
+                config.model.min_pixels,
+                config.model.max_pixels,
+                find_dialect(config.prompt.dialect).factor,
+            ),
             most=config.prompt.actions_per_turn,
         )
         return Decision(

@@ -10,8 +10,8 @@ from typing import Any
 
 from training.actions.coordinates import off_screen_error
 from training.actions.errors import ActionTextError
-from training.actions.parse import parse_completion
 from training.actions.parse.argument_values import typed_text
+from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind
 from workers.desktops.contract import EnvError, ErrorKind

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from training.actions.parse import parse_completion
-from training.actions.write.completion_text import format_action
+from training.actions.completion_text import format_action
+from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 from training.render.prompts import system_text

@@ -2,9 +2,9 @@
 
 import pytest
 
+from training.actions.completion_text import completion_text, format_action
 from training.actions.coordinates import convert_point, off_screen_error, resized_size, space_size
-from training.actions.parse import parse_completion
-from training.actions.write.completion_text import completion_text, format_action
+from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 
@@ -167,20 +167,17 @@ def test_keyboard_tags_say_an_action(text, action):
         ('{"action":"fly"}', "unknown action 'fly'"),
         ('{"action":7}', 'no "action"'),
         ('{"name":"bash","arguments":{"command":"rm -rf /"}}', "unknown tool 'bash'"),
-        ('{"action":"left_click"}', "needs a coordinate"),
         (
             '{"action":"left_click_drag","start_coordinate":[0,0],"coordinate":[1,1],"end_coordinate":[2,2]}',
             "one start and one end",
         ),
         ('{"action":"left_click","coordinate":350}', "must be [x, y]"),
         ('{"action":"left_click","coordinate":[350]}', "must be [x, y]"),
-        ('{"action":"left_click","coordinate":["350","720"]}', "must be a number"),
         ('{"action":"left_click","coordinate":[true,720]}', "must be a number"),
         ('{"action":"left_click","coordinate":[NaN,720]}', "NaN is not a number"),
         ('{"action":"left_click","coordinate":[1e400,720]}', "out of range"),
         ('{"action":"left_click","coordinate":[350,720],"button":"left"}', "takes no 'button'"),
         ('{"action":"left_click","coordinate":[350,720]', "cannot be read"),
-        ('{"action":"left_click","coordinate":[350,720]} and more', "text after the action"),
         ('{"action":"wait"}{"action":"wait"}', "more than one action"),
         ('{"action":"type"}', "text must be"),
         ('{"action":"type","text":""}', "text must be"),
@@ -198,28 +195,29 @@ def test_keyboard_tags_say_an_action(text, action):
         ('{"action":' + "[" * 30_000, "JSON"),
         ("pyautogui.click(350, 720)\npyautogui.click(1, 2)", "more than one action"),
         ("import pyautogui", "no call"),
-        ("import pyautogui as p\np.click(1, 2)", "only a single call"),
+        ("import pyautogui as p\np.click(1, 2)", "only calls are allowed"),
         ("pyautogui.click(__import__('os').getpid(), 2)", "literal"),
         ("pyautogui.click(1 + 1, 2)", "literal"),
         ("pyautogui.click(*[350, 720])", "literal"),
         ("pyautogui.click(350)", "needed together"),
         ("pyautogui.click(350, 720, nonsense=1)", "takes no 'nonsense'"),
         ("pyautogui.click(350, 720, x=3)", "takes no 'x'"),
-        ("pyautogui.click(350, 720, clicks=101)", "presses"),
-        ("pyautogui.click(350, 720, clicks='2')", "clicks must be"),
+        ("pyautogui.click(350, 720, clicks=101)", "clicks must be"),
         ("pyautogui.click(", "cannot be read"),
+        ('{"action":"mouse_move"}', "needs a coordinate"),
+        ('{"action":"left_click","coordinate":["left","720"]}', "must be a number"),
+        ("pyautogui.click(350, 720)\npyautogui.click(", "cannot be read"),
         ("pyautogui.hold('a')", "pyautogui.hold is not allowed"),
         ("pyautogui.alert('a')", "not allowed"),
         ("pyautogui.__class__.__init__()", "only pyautogui"),
         ("pyautogui.press('a', presses=300)", "presses"),
-        ("pyautogui.press(['a', 'b'])", "press takes one key"),
+        ("pyautogui.press(['a', 'b'])", "more than one action: 2"),
         ("pyautogui.mouseDown(button='side')", "button"),
-        ("x = pyautogui.click(1, 2)\npyautogui.x", "only a single call"),
-        ("for x in (1, 2):\n    pyautogui.click(x, x)", "no action in a known form"),
-        ("```python\nfor x in (1, 2):\n    pyautogui.click(x, x)\n```", "no action in a known form"),
+        ("x = pyautogui.click(1, 2)\npyautogui.x", "only calls are allowed"),
+        ("for x in (1, 2):\n    pyautogui.click(x, x)", "literal"),
+        ("```python\nfor x in (1, 2):\n    pyautogui.click(x, x)\n```", "only calls are allowed"),
         ("pyautogui.write(f'{1}')", "literal"),
         ("pyautogui.write(b'a')", "literal"),
-        ("```python\npyautogui.click(1, 2)\n``` then ```python\npyautogui.click(3, 4)\n```", "text after"),
         ("<action>fly</action>", "unknown verb"),
         ("<action>sendkey</action>", "key names"),
         ("<action>wait long</action>", "number of seconds"),
@@ -322,7 +320,7 @@ ALL_KINDS = [
 def is_sayable(action: Action, dialect: str) -> bool:
     if dialect == "keyboard":
         return action.kind in (ActionKind.TYPE, ActionKind.KEY, ActionKind.WAIT) or action == DONE
-    return dialect == "json" or action.kind is not ActionKind.DRAG or action.x is None
+    return True
 
 
 DIALECTS = ["json", "pyautogui", "keyboard"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.actions.parse import parse_completion
-from training.actions.parse.dialects import DIALECTS, MAX_COMPLETION_CHARACTERS
+from training.actions.dialects.registry import DIALECTS
+from training.actions.parse_completion import MAX_COMPLETION_CHARACTERS, parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import ParsedCompletion
 
@@ -24,6 +24,10 @@ FRAGMENTS = st.sampled_from(
         "__import__('os').system('x')", "lambda: 0", "\x00", "\ud800", "é", "\\u0000", "*",
         "**{}",
         "import pyautogui\n",
+        "<function=computer_use>", "<parameter=action>", "</parameter>", "</function>", "</think>\n",
+        "<think>", "Action: ", "click(start_box='", "keyDown('shift')\n", "```\nDONE", "pyperclip.copy(",
+        "with pyautogui.hold('ctrl'):\n    ", '"type":"click",', '"tool_call":{"tool_name":"click_desktop",',
+        '"tool_calls":[', '"path":[',
     ]
 )  # fmt: skip
 SOUP = st.lists(st.one_of(FRAGMENTS, st.text(max_size=6)), max_size=12).map("".join)
@@ -55,7 +59,7 @@ def check(parsed: ParsedCompletion) -> None:
 @settings(max_examples=600)
 @given(st.one_of(SOUP, CALLS, st.text()))
 def test_any_text_is_an_action_or_an_error(text):
-    for dialect in ("auto", "json", "pyautogui", "keyboard"):
+    for dialect in ("auto", "json", "pyautogui", "keyboard", "ui-tars", "holo", "openai"):
         check(parse_completion(text, dialect=dialect, screen=SCREEN))
 
 
@@ -102,7 +106,7 @@ PIECES = (" ", "\n", "\t", "`", "```", "{", "{ ", "<action>", "<done", "Action:"
 BEFORE = ("", "```", '{"', "<action>", "pyautogui.", "Action: ")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["auto", *(row.name for row in DIALECTS)])
 def test_runs_of_one_piece_take_no_square_of_their_length(dialect):
     for piece, before in product(PIECES, BEFORE):
         run = piece * ((MAX_COMPLETION_CHARACTERS - 20) // len(piece))

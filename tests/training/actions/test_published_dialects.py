@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.actions.parse import parse_completion
+from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.actions.parse import parse_completion
+from training.actions.parse_completion import parse_completion
 
 TWO = [
     ("json", '{"action":"key","keys":["a"]}\n{"action":"wait","time":1}'),
@@ -11,7 +11,6 @@ TWO = [
         'Both.\n<tool_call>{"name":"computer_use","arguments":{"action":"key","keys":["a"]}}</tool_call>\n'
         '<tool_call>\n{"name":"computer_use","arguments":{"action":"wait","time":1}}\n</tool_call>',
     ),
-    ("pyautogui", "pyautogui.press('a')\ntime.sleep(1)"),
     ("keyboard", "I do <action>sendkey a</action> then <action>wait 1</action>"),
     ("keyboard-mouse", "<action>sendkey a</action><action>wait 1</action>"),
 ]
@@ -42,3 +41,13 @@ def test_nothing_stands_behind_the_end():
     text = "<done/><action>sendkey a</action>"
     parsed = parse_completion(text, dialect="keyboard", screen=(512, 384), most=4)
     assert parsed.error == "actions after the one that ends the episode"
+
+
+def test_a_pause_behind_a_call_is_an_action_only_where_there_is_room():
+    """OSWorld's prompt asks for pauses; after every turn there is one anyway."""
+    text = "pyautogui.press('a')\ntime.sleep(1)\npyautogui.press('b')"
+    kinds = [
+        [action.kind for action in parse_completion(text, screen=(512, 384), most=most).actions]
+        for most in (1, 2, 3)
+    ]
+    assert kinds == [[], ["key", "key"], ["key", "wait", "key"]]

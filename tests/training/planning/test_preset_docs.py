@@ -6,6 +6,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from training.planning.gpu_layouts import LAYOUTS, estimate
 from training.planning.presets import GROUPS, load_preset, load_presets
 
@@ -50,6 +52,22 @@ def test_presets_for_gpus_sample_with_sglang() -> None:
     for preset in load_presets():
         if preset.config.model.dtype == "bfloat16":
             assert preset.config.engine.name == "sglang", preset.name
+
+
+def test_a_preset_may_stand_on_another_one(tmp_path: Path) -> None:
+    below = (
+        "title: B\nsummary: b\ngroup: start\nconfig:\n  prompt:\n    style: tool-call\n    dialect: json\n"
+    )
+    (tmp_path / "below.yaml").write_text(below)
+    over = tmp_path / "over.yaml"
+    over.write_text(
+        "title: O\nsummary: o\ngroup: start\nbase: below\nconfig:\n  prompt:\n    dialect: ui-tars\n"
+    )
+    prompt = {preset.name: preset.config.prompt for preset in load_presets(tmp_path)}["over"]
+    assert (prompt.style, prompt.dialect) == ("tool-call", "ui-tars")
+    over.write_text("title: O\nsummary: o\ngroup: start\nbase: other\n")
+    with pytest.raises(ValueError, match=r"over.yaml: base: there is no file other.yaml"):
+        load_presets(tmp_path)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testing.training.sample_values import make_turn
 from testing.training.tiny_model import renderer, tiny_folder
+from training.actions.dialects.registry import find_dialect
 from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint
@@ -50,7 +52,8 @@ def test_another_vocabulary_is_another_tokenizer(tmp_path: Path) -> None:
 
 def test_the_wording_of_the_prompt_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     before = fingerprint(style="computer-use")
-    monkeypatch.setattr("training.render.prompts.COMPUTER_USE", "You operate a computer. {coordinates}")
+    row = replace(find_dialect("auto"), prompt="You operate a computer. {coordinates}")
+    monkeypatch.setattr("training.render.prompts.find_dialect", lambda name: row)
     assert differences(before, fingerprint(style="computer-use")) == ["another wording of the prompt"]
 
 

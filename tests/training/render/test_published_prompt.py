@@ -13,10 +13,11 @@ import yaml
 
 from testing.paths import REPOSITORY
 from testing.training.tiny_model import renderer
-from training.actions.parse import parse_completion
-from training.contracts.config import CoordinateSpace
+from training.actions.parse_completion import parse_completion
+from training.contracts.config import CoordinateSpace, PromptConfig
+from training.planning.presets import load_preset
 from training.render.history_window import SeenTurn
-from training.render.prompts import action_words
+from training.render.prompts import action_words, first_text, system_text
 from training.render.renderer import Renderer
 
 PYTHON = REPOSITORY / ".venv-osworld" / "bin" / "python"
@@ -83,6 +84,21 @@ def test_a_published_completion_is_read_on_its_grid(published: Renderer) -> None
     assert parsed.action is not None
     assert (parsed.action.x, parsed.action.y) == (0, 1079)
     assert parsed.thought == "Action: Do thing 0."
+
+
+@pytest.mark.parametrize(("dialect", "call"), [("ui-tars", "left_double("), ("gui-owl", "coordinate2")])
+def test_other_agents_words_fit_their_presets(dialect: str, call: str) -> None:
+    words = yaml.safe_load(ask(dialect))["prompt"]
+    preset = load_preset(f"osworld-{dialect}")
+    assert preset is not None
+    prompt = PromptConfig.model_validate({**preset.config.prompt.model_dump(), **words})
+    assert call in system_text(prompt) + first_text(prompt, "Open {it}.", ["Click."])
+    assert "Open {it}." in first_text(prompt, "Open {it}.", [])
+
+
+def test_an_agent_without_words_is_named() -> None:
+    done = subprocess.run([PYTHON, SCRIPT, "keyboard"], capture_output=True, text=True, check=False)
+    assert "keyboard: no published words are known; there are tool-call, evocua" in done.stderr
 
 
 def test_without_the_published_words_the_layout_has_our_own() -> None:

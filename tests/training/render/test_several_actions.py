@@ -2,9 +2,9 @@
 
 import pytest
 
-from training.actions.parse import parse_completion
-from training.actions.write.completion_text import completion_text
-from training.actions.write.several_actions import turn_text
+from training.actions.completion_text import completion_text
+from training.actions.parse_completion import parse_completion
+from training.actions.several_actions import turn_text
 from training.contracts.config import PromptConfig
 from training.contracts.types import Action, Observation, Turn
 from training.render.prompts import system_text
@@ -25,10 +25,18 @@ class Writer:
         return completion_text(action, screen, self.prompt)
 
 
-@pytest.mark.parametrize("dialect", ["json", "pyautogui"])
-def test_several_actions_are_one_completion_that_reads_as_they_do(dialect):
+WITH_SHIFT = Action(kind="click", x=0, y=0, modifiers=("shift",))
+
+
+@pytest.mark.parametrize(("dialect", "read"), [("json", (DOWN, CLICK, UP)), ("pyautogui", (WITH_SHIFT,))])
+def test_several_actions_are_one_completion_that_means_the_same(dialect, read):
     text = turn_text(Writer(dialect=dialect, actions_per_turn=3), TURN, SCREEN)
-    assert parse_completion(text, dialect=dialect, screen=SCREEN, most=3).actions == (DOWN, CLICK, UP)
+    assert parse_completion(text, dialect=dialect, screen=SCREEN, most=3).actions == read
+
+
+def test_a_dialect_that_reads_the_last_action_only_cannot_write_several():
+    with pytest.raises(ValueError, match="the ui-tars dialect reads the last one only"):
+        turn_text(Writer(dialect="ui-tars", actions_per_turn=3), TURN, SCREEN)
 
 
 def test_more_than_the_prompt_allows_cannot_be_written():

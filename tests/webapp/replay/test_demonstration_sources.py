@@ -1,5 +1,6 @@
 """Sets of demonstrations become lines of an import, by a mapping of one's own or a shipped one."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,20 @@ def test_a_mapping_of_ones_own_is_checked(tmp_path):
     own.write_text(yaml.safe_dump(values))
     with pytest.raises(CommandError, match="no file is named"):
         call_command("convert_demonstrations", tmp_path, tmp_path / "out.jsonl", mapping=str(own))
+
+
+def test_code_with_counts_holds_and_lists_of_keys_is_read(tmp_path):
+    calls = [
+        "pyautogui.press('down', presses=3)",
+        "pyautogui.keyDown('shift')",
+        "pyautogui.press(['a', 'b'])",
+    ]
+    found = list(convert(code_set(tmp_path, calls), own_mapping(tmp_path)))
+    assert [one.problem for one in found] == [""]
+    said = [message["content"] for message in found[0].line["messages"] if message["role"] == "assistant"]
+    assert [json.loads(text.rsplit("\n", 1)[-1])["action"] for text in said[:4]] == [
+        "key",
+        "key_down",
+        "key",
+        "key",
+    ]

@@ -61,6 +61,6 @@ def test_the_policy_is_asked_for_its_next_turn_whatever_a_person_did_between(pol
     actor = PolicyActor(assignment)
     seen = Observation(sha256="", width=512, height=384, text="i")
     for index in (0, 1, 6):  # the record has a person's turns 2 to 5
-        assert actor.decide(index, b"", seen, []).action is not None
+        assert actor.decide(index, b"", seen, []).actions
     actor.close()
     assert asked == [0, 1, 2]

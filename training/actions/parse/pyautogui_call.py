@@ -1,93 +1,207 @@
-"""Dialect pyautogui: one call as text, read with `ast`; only literals, only listed names.
+"""Code of pyautogui as text, read with `ast`; only literals, only listed names, and never run.
 
-pyautogui.click(350, 720)    pyautogui.hotkey("ctrl", "s")    time.sleep(2)
+pyautogui.click(350, 720)    pyautogui.hotkey("ctrl", "s")    time.sleep(2)    DONE
 
-OpenCUA's models write the same in a code block, with three functions of their own: computer.wait(),
-computer.tripleClick(x, y) and computer.terminate(status='success').
+The last code block counts, and words around it are words. OpenCUA's models write the same with functions of
+their own: computer.wait(), computer.tripleClick(x, y) and computer.terminate(status='success').
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from textwrap import dedent
 
 from training.actions.errors import ActionTextError
 from training.actions.key_names import chord
-from training.actions.parse.argument_values import (
-    TEXT_AFTER,
-    Found,
-    Points,
-    notches,
-    seconds,
-    typed_text,
+from training.actions.parse.argument_values import Found, Points, Start
+from training.actions.parse.joined_calls import join_calls
+from training.actions.parse.pyautogui_functions import FUNCTIONS, Copied, Row, Values
+from training.actions.parse.thoughts import answer_start, words_around
+from training.contracts.action import Action, ActionKind
+
+CONTROL = {
+    "WAIT": Action(kind=ActionKind.WAIT, seconds=1.0),
+    "DONE": Action(kind=ActionKind.TERMINATE, status="success"),
+    "FAIL": Action(kind=ActionKind.TERMINATE, status="failure"),
+}
+"""OSWorld's control words."""
+OPTIONAL = (ActionKind.WAIT, ActionKind.TERMINATE)
+_LINE = r"(?:import (?:pyautogui|pyperclip|time)\b|(?:with )?pyautogui\.|pyperclip\.|time\.sleep|computer\.)"
+_START = re.compile(rf"^[ \t]*(?={_LINE})", re.MULTILINE)
+_FENCE = re.compile(
+    r"(?:^[ \t]*```(?:python|py|code)?[ \t]*+\n?|```(?:python|py|code)?[ \t]*+\n)(.*?)```",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-from training.actions.pointer_words import PYAUTOGUI_POINTER, SINGLE_BUTTONS
-from training.contracts.types import Action, ActionKind
-
-NAME = "pyautogui"
-_FENCE = re.compile(r"```(?:python|code)?[ \t]*+\n?(.*?)```", re.DOTALL)
 """Blanks are taken once: tried at each of their lengths they take the square of it."""
-_START = re.compile(r"^(?:import pyautogui|import time|pyautogui\.|time\.sleep|computer\.)", re.MULTILINE)
-_IMPORTABLE = {"pyautogui", "time"}
-OPENCUA_WAIT_S = 3.0
-Values = dict[str, Any]
+_OPEN_FENCE = re.compile(r"```(?:python|py|code)?[ \t]*+\n?\Z", re.IGNORECASE)
+_AROUND_WORD = "`*. \t\n"
+_IMPORTABLE = {"pyautogui", "time", "pyperclip"}
+_SETTINGS = {"FAILSAFE", "PAUSE"}
+"""`pyautogui.NAME = ...` lines that trainers put in front of their code; they change nothing here."""
+MAX_TRIES = 40
+"""Lines of words behind code without a fence that are left out one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One allowed function."""
-
-    build: Callable[[Values, Points], Action]
-    parameters: tuple[str, ...]
-    """Positional order; keywords must be among them."""
-    ignored: frozenset[str] = frozenset({"duration", "interval", "tween", "pause", "logScreenshot", "_pause"})
-
-
-def start(text: str) -> int | None:
-    """Where the code begins; None when no line starts with one of its modules."""
-    match = _START.search(text)
-    return match.start() if match else None
+def start(text: str) -> Start | None:
+    """Where the code begins, or the control word that ends the text; None when there is neither."""
+    found = _code(text)
+    if found is not None:
+        return Start(False, found[0])
+    word = _last_word(text)
+    return Start(False, word) if word is not None else None
 
 
 def parse(text: str, points: Points) -> Found:
-    """The calls in `text`, one after another."""
-    code, thought = _code_and_thought(text)
+    """The calls of the last code block, and the control word behind it."""
+    found = _code(text)
+    if found is None:
+        word = _last_word(text)
+        if word is None:
+            raise ActionTextError("the text holds no code")
+        return Found((_control(text[word:]),), words_around(text, word, len(text)))
+    begin, end, code = found
+    body = _body(code)
+    actions = read_code(body, points)
+    word = _last_word(text)
+    if word is not None and word >= end:
+        actions = (*actions, _control(text[word:]))
+    return Found(actions, words_around(text, begin, end), _shorter(actions))
+
+
+def _shorter(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """Without pauses behind others, and without an end that the agent can still say at its next turn."""
+    kept = tuple(action for index, action in enumerate(actions) if not index or action.kind not in OPTIONAL)
+    return kept if len(kept) < len(actions) else ()
+
+
+def read_code(body: list[ast.stmt], points: Points) -> tuple[Action, ...]:
+    """The actions of these statements, in order. Raises ActionTextError."""
+    steps = [step for node in body for step in _steps(node, points)]
+    actions = tuple(join_calls(steps))
+    if not actions:
+        raise ActionTextError("the code holds no call")
+    return actions
+
+
+def read_statements(code: str) -> list[ast.stmt]:
+    """The statements of a text. Raises ActionTextError."""
     try:
-        module = ast.parse(code.strip())
+        return ast.parse(dedent(code).strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ActionTextError(f"the code cannot be read: {type(error).__name__}") from error
-    calls = [node for node in module.body if not _is_import(node)]
-    if not calls:
-        raise ActionTextError("the code holds no call")
-    return Found(tuple(_action(call, points) for call in calls), thought)
 
 
-def _code_and_thought(text: str) -> tuple[str, str]:
-    fence = _FENCE.search(text)
-    if fence and _START.search(fence[1]):
-        if text[fence.end() :].strip():
-            raise ActionTextError(TEXT_AFTER)
-        return fence[1], text[: fence.start()].strip()
-    begin = start(text) or 0
-    return text[begin:], text[:begin].strip()
+def _code(text: str) -> tuple[int, int, str] | None:
+    """(start, end, code): the last block that holds code, else the lines behind the first that does."""
+    place = answer_start(text)
+    blocks = [block for block in _FENCE.finditer(text, place) if _is_code(block[1])]
+    if blocks:
+        return blocks[-1].start(), blocks[-1].end(), blocks[-1][1]
+    opened = _START.search(text, place)
+    if opened is None:
+        return None
+    begin = opened.start()
+    code = _code_lines(text[begin:])
+    fence = _OPEN_FENCE.search(text, place, begin)  # of a block that does not end
+    return (fence.start() if fence else begin), begin + len(code), code
 
 
-def _is_import(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Import) and all(
-        name.name in _IMPORTABLE and not name.asname for name in node.names
+def _is_code(block: str) -> bool:
+    return bool(_START.search(block)) or block.strip(_AROUND_WORD) in CONTROL
+
+
+def _code_lines(code: str) -> str:
+    """The text without the lines of words at its end; all of it when code stands among them."""
+    lines = code.split("\n")
+    for kept in range(len(lines), max(0, len(lines) - MAX_TRIES), -1):
+        tried = "\n".join(lines[:kept])
+        if _START.search("\n".join(lines[kept:])):
+            break
+        try:
+            body = read_statements(tried)
+        except ActionTextError:
+            continue
+        if not any(_is_word(node) for node in body):
+            return tried
+    return code
+
+
+def _is_word(node: ast.stmt) -> bool:
+    """A line such as "Saved", which is also a name of Python."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id not in CONTROL
+
+
+def _last_word(text: str) -> int | None:
+    """Where the control word begins that is the last line, or in any letters the whole text."""
+    bare = text.strip(_AROUND_WORD)
+    line = bare.rfind("\n") + 1
+    if bare[line:].strip(_AROUND_WORD) not in CONTROL and bare.upper() not in CONTROL:
+        return None
+    return len(text) - len(text.lstrip(_AROUND_WORD)) + line
+
+
+def _control(text: str) -> Action:
+    return CONTROL[text.strip(_AROUND_WORD).upper()]
+
+
+def _body(code: str) -> list[ast.stmt]:
+    if code.strip(_AROUND_WORD) in CONTROL:
+        code = code.strip(_AROUND_WORD)
+    return read_statements(code)
+
+
+def _steps(node: ast.stmt, points: Points) -> Iterator[Action | Copied]:
+    if _is_setting(node):
+        return
+    if isinstance(node, ast.With):
+        yield from _held(node, points)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id in CONTROL:
+        yield CONTROL[node.value.id]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield from _call(node.value, points)
+    else:
+        raise ActionTextError("only calls are allowed")
+
+
+def _is_setting(node: ast.stmt) -> bool:
+    """Imports, settings of pyautogui, and texts that are remarks."""
+    if isinstance(node, ast.Import):
+        return all(name.name in _IMPORTABLE and not name.asname for name in node.names)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Attribute)
+        and isinstance(node.targets[0].value, ast.Name)
+        and node.targets[0].value.id == "pyautogui"
+        and node.targets[0].attr in _SETTINGS
     )
 
 
-def _action(node: ast.stmt, points: Points) -> Action:
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        raise ActionTextError("only a single call is allowed")
-    call = node.value
+def _held(node: ast.With, points: Points) -> Iterator[Action | Copied]:
+    """`with pyautogui.hold(keys):` as its keys down, what is in it, and the keys up."""
+    call = node.items[0].context_expr
+    if len(node.items) > 1 or not isinstance(call, ast.Call) or _name(call) != "pyautogui.hold":
+        raise ActionTextError("only `with pyautogui.hold(...)` is allowed")
+    values = [_literal(value) for value in call.args]
+    keys = chord(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
+    yield Action(kind=ActionKind.KEY_DOWN, keys=keys)
+    for inner in node.body:
+        yield from _steps(inner, points)
+    yield Action(kind=ActionKind.KEY_UP, keys=keys)
+
+
+def _name(call: ast.Call) -> str:
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         raise ActionTextError("only pyautogui.NAME(...) is allowed")
-    name = f"{call.func.value.id}.{call.func.attr}"
+    return f"{call.func.value.id}.{call.func.attr}"
+
+
+def _call(call: ast.Call, points: Points) -> tuple[Action | Copied, ...]:
+    name = _name(call)
     row = FUNCTIONS.get(name)
     if row is None:
         raise ActionTextError(f"{name[:40]} is not allowed")
@@ -112,9 +226,9 @@ def _values(name: str, row: Row, call: ast.Call) -> Values:
     return values
 
 
-def _literal(node: ast.expr) -> Any:
+def _literal(node: ast.expr) -> object:
     """A number, a string, or a flat list of them; anything else is refused unread."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
+    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (int, float, str))):
         return node.value
     if (
         isinstance(node, ast.UnaryOp)
@@ -127,145 +241,3 @@ def _literal(node: ast.expr) -> Any:
     if isinstance(node, (ast.List, ast.Tuple)) and all(isinstance(item, ast.Constant) for item in node.elts):
         return [_literal(item) for item in node.elts]
     raise ActionTextError("arguments must be literal numbers, strings or lists of them")
-
-
-def _point(values: Values, points: Points) -> tuple[int, int] | tuple[None, None]:
-    """Screen pixels of x and y (or x=[x, y]); (None, None) is where the pointer is."""
-    x, y = values.get("x"), values.get("y")
-    if x is None and y is None:
-        return None, None
-    if isinstance(x, list) and y is None:
-        return points.pair(x, "x")
-    if x is None or y is None:
-        raise ActionTextError("x and y are needed together")
-    return points.to_screen(x, y)
-
-
-def _clicks(kind: ActionKind) -> Callable[[Values, Points], Action]:
-    def build(values: Values, points: Points) -> Action:
-        x, y = _point(values, points)
-        return Action(kind=kind, x=x, y=y)
-
-    return build
-
-
-def _click(values: Values, points: Points) -> Action:
-    kinds = {
-        (1, "left"): ActionKind.CLICK,
-        (2, "left"): ActionKind.DOUBLE_CLICK,
-        (3, "left"): ActionKind.TRIPLE_CLICK,
-        (1, "right"): ActionKind.RIGHT_CLICK,
-        (1, "middle"): ActionKind.MIDDLE_CLICK,
-    }
-    clicks, button = values.get("clicks", 1), values.get("button", "left")
-    x, y = _point(values, points)
-    if isinstance(clicks, int) and isinstance(button, str) and button in _SINGLE:
-        kind = kinds.get((clicks, button))
-        return Action(kind=kind, x=x, y=y) if kind else Action(kind=_SINGLE[button], x=x, y=y, presses=clicks)
-    raise ActionTextError("clicks must be a number and button left, right or middle")
-
-
-def _drag(values: Values, points: Points) -> Action:
-    x, y = _point(values, points)
-    if x is None:
-        raise ActionTextError("dragTo needs x and y")
-    return Action(kind=ActionKind.DRAG, to_x=x, to_y=y, button=values.get("button", "left"))
-
-
-def _write(values: Values, points: Points) -> Action:
-    return Action(kind=ActionKind.TYPE, text=typed_text(values.get("message")))
-
-
-def _press(values: Values, points: Points) -> Action:
-    keys = values.get("keys")
-    if isinstance(keys, list) and len(keys) == 1:
-        keys = keys[0]
-    if not isinstance(keys, str):
-        raise ActionTextError("press takes one key; write a call for each")
-    return Action(kind=ActionKind.KEY, keys=chord([keys]), presses=values.get("presses", 1))
-
-
-def _held_key(kind: ActionKind) -> Callable[[Values, Points], Action]:
-    def build(values: Values, points: Points) -> Action:
-        return Action(kind=kind, keys=chord([values.get("key")]))
-
-    return build
-
-
-def _held_button(kind: ActionKind) -> Callable[[Values, Points], Action]:
-    def build(values: Values, points: Points) -> Action:
-        x, y = _point(values, points)
-        return Action(kind=kind, x=x, y=y, button=values.get("button", "left"))
-
-    return build
-
-
-def _hotkey(values: Values, points: Points) -> Action:
-    return Action(kind=ActionKind.KEY, keys=chord(values["*"]))
-
-
-def _scroll(values: Values, points: Points) -> Action:
-    """pyautogui counts up as positive."""
-    x, y = _point(values, points)
-    return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=-notches(values.get("clicks")))
-
-
-def _hscroll(values: Values, points: Points) -> Action:
-    x, y = _point(values, points)
-    return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=notches(values.get("clicks")))
-
-
-def _sleep(values: Values, points: Points) -> Action:
-    return Action(kind=ActionKind.WAIT, seconds=seconds(values.get("secs")))
-
-
-def _wait(values: Values, points: Points) -> Action:
-    return Action(kind=ActionKind.WAIT, seconds=seconds(values.get("seconds", OPENCUA_WAIT_S)))
-
-
-def _terminate(values: Values, points: Points) -> Action:
-    status = values.get("status", "success")
-    if status not in ("success", "failure"):
-        raise ActionTextError("status must be success or failure")
-    answer = values.get("answer")
-    return Action(
-        kind=ActionKind.TERMINATE, status=status, text=typed_text(answer) if answer is not None else None
-    )
-
-
-_SINGLE = {button: kind for kind, button in SINGLE_BUTTONS.items()}
-_BUTTONS = (ActionKind.MOUSE_DOWN, ActionKind.MOUSE_UP)
-_XY = ("x", "y")
-_SCROLL = ("clicks", "x", "y")
-FUNCTIONS: dict[str, Row] = {
-    **{f"pyautogui.{name}": Row(_clicks(kind), _XY) for kind, name in PYAUTOGUI_POINTER.items()},
-    "pyautogui.click": Row(
-        _click,
-        ("x", "y", "clicks", "interval", "button"),
-        frozenset({"duration", "tween", "logScreenshot", "_pause"}),
-    ),
-    "pyautogui.leftClick": Row(_clicks(ActionKind.CLICK), _XY),
-    "pyautogui.dragTo": Row(
-        _drag,
-        ("x", "y", "duration", "tween", "button"),
-        frozenset({"mouseDownUp", "_pause", "logScreenshot"}),
-    ),
-    "pyautogui.write": Row(_write, ("message",)),
-    "pyautogui.typewrite": Row(_write, ("message",)),
-    "pyautogui.press": Row(_press, ("keys", "presses")),
-    "pyautogui.keyDown": Row(_held_key(ActionKind.KEY_DOWN), ("key",)),
-    "pyautogui.keyUp": Row(_held_key(ActionKind.KEY_UP), ("key",)),
-    **{
-        f"pyautogui.{PYAUTOGUI_POINTER[kind]}": Row(_held_button(kind), ("x", "y", "button"))
-        for kind in _BUTTONS
-    },
-    "pyautogui.hotkey": Row(_hotkey, ("*",)),
-    "pyautogui.scroll": Row(_scroll, _SCROLL),
-    "pyautogui.vscroll": Row(_scroll, _SCROLL),
-    "pyautogui.hscroll": Row(_hscroll, _SCROLL),
-    "computer.wait": Row(_wait, ("seconds",), frozenset()),
-    "computer.tripleClick": Row(_clicks(ActionKind.TRIPLE_CLICK), _XY),
-    "computer.terminate": Row(_terminate, ("status", "answer"), frozenset()),
-    "time.sleep": Row(_sleep, ("secs",), frozenset()),
-}
-"""Whitelist of functions."""

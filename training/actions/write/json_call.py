@@ -43,8 +43,8 @@ def _plain_arguments(action: Action, point: WritePoint) -> dict[str, Any]:
             return {"action": "answer", "text": action.text}
         case ActionKind.TERMINATE:
             return {"action": "terminate", "status": action.status or "success"}
-    if action.x is None or action.y is None:
-        raise ValueError(f"the json dialect has no word for a {action.kind.value} where the pointer is")
+    if action.kind is ActionKind.MOVE and action.x is None:
+        raise ValueError("the json dialect has no word for a move without a point")
     return {"action": JSON_POINTER[action.kind], **_at(action, point)}
 
 

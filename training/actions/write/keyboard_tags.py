@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from training.actions.pointer_words import TAG_POINTER
-from training.actions.write.json_call import WritePoint, direction_and_amount, short_number
+from training.actions.parse.keyboard_tags import CLOSE, QUOTES
+from training.actions.write.json_call import short_number
 from training.actions.write.unsaid_parts import require_words
 from training.contracts.types import Action, ActionKind
 
-CLOSE = "</action>"
+OWN_MARKS = (CLOSE, "</think>", "</thinking>")
 
 
 def keyboard_tag(action: Action) -> str:
@@ -18,44 +18,29 @@ def keyboard_tag(action: Action) -> str:
         case ActionKind.TERMINATE if action.status != "failure" and not text:
             return "<done/>"
         case ActionKind.WAIT:
-            return _tag(f"wait {short_number(action.seconds)}")
+            return tag(f"wait {short_number(action.seconds)}")
         case ActionKind.KEY:
-            return _tag(f"sendkey {'-'.join(_key(key) for key in action.keys)}")
-        case ActionKind.TYPE if CLOSE in text:
-            raise ValueError("the keyboard dialects cannot type their own closing tag")
+            return tag(f"sendkey {'-'.join(_key(key) for key in action.keys)}")
+        case ActionKind.TYPE if any(mark in text for mark in OWN_MARKS):
+            raise ValueError("the keyboard dialects cannot type the closing tag of an action or a thought")
         case ActionKind.TYPE if text.endswith("\n"):
-            return _tag(f"typeline {text[:-1]}")
+            return tag(f"typeline {_quoted(text[:-1])}")
         case ActionKind.TYPE:
-            return _tag(f"type {text}")
-    raise ValueError(f"the keyboard dialect has no word for {action.kind.value}")
+            return tag(f"type {_quoted(text)}")
+    raise ValueError(f"the keyboard dialects have no word for {action.kind.value}")
 
 
-def keyboard_mouse_tag(action: Action, point: WritePoint) -> str:
-    """The tag that says `action`, with a pointer. Raises ValueError when none does."""
-    require_words(action, "keyboard-mouse")
-    if action.kind is ActionKind.DRAG:
-        start, end = (
-            _numbers(action, action.x, action.y, point),
-            _numbers(action, action.to_x, action.to_y, point),
-        )
-        return _tag(f"drag {start} {end}")
-    if action.kind is ActionKind.SCROLL and action.x is None:
-        direction, amount = direction_and_amount(action)
-        return _tag(f"scroll {direction} {amount}")
-    verb = TAG_POINTER.get(action.kind)
-    return _tag(f"{verb} {_numbers(action, action.x, action.y, point)}") if verb else keyboard_tag(action)
-
-
-def _tag(words: str) -> str:
+def tag(words: str) -> str:
+    """These words between the tags of an action."""
     return f"<action>{words}{CLOSE}"
 
 
 def _key(name: str) -> str:
-    """The hyphen joins keys, so its own key goes by QEMU's name."""
-    return "minus" if name == "-" else name
+    """The hyphen and the plus join keys, so their own keys go by QEMU's names."""
+    return {"-": "minus", "+": "plus"}.get(name, name)
 
 
-def _numbers(action: Action, x: int | None, y: int | None, point: WritePoint) -> str:
-    if x is None or y is None:
-        raise ValueError(f"the keyboard-mouse dialect needs every point of a {action.kind.value}")
-    return " ".join(str(number) for number in point(x, y))
+def _quoted(text: str) -> str:
+    """In quotes where the reader would take quotes or a line end away."""
+    is_taken = text.endswith(("\n", "\r")) or (len(text) > 1 and text[0] in QUOTES and text[-1] == text[0])
+    return f'"{text}"' if is_taken else text

@@ -33,11 +33,16 @@ WORDS = {
 
 def tool_call(action: Action, point: WritePoint) -> str:
     """The completion that does `action`. Raises ValueError when the tool has no such arguments."""
-    call = json.dumps({"name": "computer_use", "arguments": _arguments(action, point)}, ensure_ascii=False)
-    return f"Action: {WORDS[action.kind]}\n<tool_call>\n{call}\n</tool_call>"
+    return f"Action: {WORDS[action.kind]}\n{tagged(tool_arguments(action, point))}"
 
 
-def _arguments(action: Action, point: WritePoint) -> dict[str, Any]:
+def tagged(arguments: dict[str, Any]) -> str:
+    """The call with these arguments, in its tags."""
+    call = json.dumps({"name": "computer_use", "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{call}\n</tool_call>"
+
+
+def tool_arguments(action: Action, point: WritePoint) -> dict[str, Any]:
     """As the json dialect's, with this tool's names of a scroll's and a drag's arguments."""
     if action.kind is ActionKind.DRAG and action.x is not None:
         raise ValueError("the tool's drag starts where the pointer is; write a mouse_move first")

@@ -10,7 +10,22 @@ from training.contracts.config.observation import ObservationKnobs
 from training.contracts.config.plain_values import PathText
 from training.contracts.config.section import Problem, Section, knob
 
-Dialect = Literal["auto", "json", "tool-call", "pyautogui", "ui-tars", "keyboard", "keyboard-mouse"]
+Dialect = Literal[
+    "auto",
+    "json",
+    "tool-call",
+    "xml-call",
+    "evocua",
+    "gui-owl",
+    "holo",
+    "anthropic",
+    "openai",
+    "ui-tars",
+    "pyautogui",
+    "opencua",
+    "keyboard",
+    "keyboard-mouse",
+]
 
 
 class CoordinateSpace(StrEnum):
@@ -66,9 +81,8 @@ class PromptConfig(ObservationKnobs):
     )
     dialect: Dialect = knob(
         "auto",
-        "Which action dialects the parser accepts; auto tries json, pyautogui (OpenCUA's code too) and the "
-        "keyboard ones. Demonstrations are written in it. The keyboard dialects are also what the "
-        "computer-use prompt then explains.",
+        "How completions say actions; the computer-use prompt explains it and demonstrations are written in "
+        "it. auto reads each that its text shows: json and tool calls, code, tags; it writes json.",
     )
     actions_per_turn: int = knob(
         1,

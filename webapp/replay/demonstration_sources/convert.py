@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from training.actions.completion_text import format_action
 from training.actions.coordinates import Size
-from training.actions.parse import parse_completion
-from training.actions.write.completion_text import format_action
+from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from training.untrusted.pictures import NotAPicture, open_picture
 from webapp.replay.demonstration_sources.mapping import ActionForm, Mapping, at
 
 POINTED = ("x", "y")
+MAX_ACTIONS = 50
+"""Of one call, such as a press of a list of keys."""
 
 
 class Unconvertible(ValueError):
@@ -170,17 +172,19 @@ def _of_code(code: Any, screen: Size, coordinates: str, where: str) -> list[Acti
         body = ast.parse(code.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unconvertible(f"{where}: the code cannot be read: {error}") from error
-    actions = []
+    actions: list[Action] = []
     for node in body:
         if isinstance(node, ast.Import):
             continue
         if coordinates != "pixels" and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             _to_pixels(node.value, screen, coordinates)
         text = ast.unparse(node)
-        parsed = parse_completion(text, dialect="pyautogui", space=CoordinateSpace.SCREEN, screen=screen)
+        parsed = parse_completion(
+            text, dialect="pyautogui", space=CoordinateSpace.SCREEN, screen=screen, most=MAX_ACTIONS
+        )
         if parsed.action is None:
             raise Unconvertible(f"{where}: {text[:60]}: {parsed.error}")
-        actions.append(parsed.action)
+        actions += parsed.actions
     if not actions:
         raise Unconvertible(f"{where}: the code holds no call")
     return actions

@@ -8,12 +8,20 @@ import re
 from typing import Any
 
 from training.actions.errors import ActionTextError
-from training.actions.parse import parse_completion
 from training.actions.parse.argument_values import Points
-from training.actions.parse.json_call import ACTIONS, action_of
+from training.actions.parse.computer_use import ACTIONS, action_name, action_of
+from training.actions.parse_completion import parse_completion
 from training.actions.pointer_words import JSON_POINTER
 from training.contracts.config import CoordinateSpace
-from training.contracts.types import Action, Completion, Observation, ParsedCompletion, Source, Turn
+from training.contracts.types import (
+    Action,
+    ActionKind,
+    Completion,
+    Observation,
+    ParsedCompletion,
+    Source,
+    Turn,
+)
 from webapp.lib.request_values import read_json
 from webapp.replay.formats.conversation import IMAGE, Message, ReadProblem
 from webapp.replay.formats.images import StoredImage
@@ -22,15 +30,6 @@ TAGS = ("tool_call", "answer", "action")
 """Searched one after the other: a pattern with a tag at both ends takes the square of the length."""
 CALL = re.compile(r"pyautogui\.\w+\(")
 TASK_PART = re.compile(r"\[Task\]\s*(.*?)(?:\n\s*\n\[|\Z)", re.DOTALL)
-FOREIGN_NAMES = {
-    "click": "left_click",
-    "rightclick": "right_click",
-    "doubleclick": "double_click",
-    "tripleclick": "triple_click",
-    "move": "mouse_move",
-    "moveto": "mouse_move",
-}
-AT_POINTER = {name: kind for kind, name in JSON_POINTER.items()}
 PIXELS = (2, 2)
 """Source and target of coordinates that are pixels already: equal grids change nothing."""
 
@@ -163,14 +162,15 @@ def from_arguments(arguments: dict[str, Any]) -> Action:
 
     Foreign names and defaults count: a click without a point is where the pointer is. Raises ActionTextError.
     """
-    name = str(arguments.get("action", "")).lower()
-    name = FOREIGN_NAMES.get(name, name)
+    name = action_name(str(arguments.get("action", "")))
     if name not in ACTIONS:
         raise ActionTextError(f"unknown action {name!r}")
-    if name in AT_POINTER and arguments.get("coordinate") is None:
-        return Action(kind=AT_POINTER[name])
-    known = {key: arguments[key] for key in ACTIONS[name][1] if arguments.get(key) is not None}
-    if name == "scroll" and "pixels" not in known:
+    described = {"text"} if name in JSON_POINTER.values() else set()  # what others call the target
+    allowed = ACTIONS[name][1] - described
+    known = {key: arguments[key] for key in allowed if arguments.get(key) is not None}
+    if name == "mouse_move" and not known:
+        return Action(kind=ActionKind.MOVE)
+    if name == "scroll" and not known.keys() & {"pixels", "scroll_direction"}:
         known.setdefault("direction", "down")
     if name == "terminate" and known.get("status", "success") != "success":
         known["status"] = "failure"

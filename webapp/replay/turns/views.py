@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from training.actions.coordinates import off_screen_error
-from training.actions.parse import parse_completion
+from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member

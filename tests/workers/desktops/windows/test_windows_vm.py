@@ -18,7 +18,7 @@ import pytest
 
 from testing.desk_host_process import running_host
 from testing.workers import keyboard_guest
-from training.actions.parse import parse_completion
+from training.actions.parse_completion import parse_completion
 from training.contracts.types import Action
 from training.outgoing.secret_store import variable_of
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from training.actions.parse.dialects import parse_completion
+from training.actions.parse_completion import parse_completion
 from training.batch.screenshot_cache import ScreenshotCache
 from training.batch.screenshot_questions import locator_questions
 from training.content.recipes.first_desk.habits import BUTTON_REACH

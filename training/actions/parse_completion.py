@@ -1,40 +1,25 @@
-"""Picks the dialect whose action begins first; a completion that none can read is a visible error."""
+"""Completion text -> typed actions, by a whitelist. Nothing a model writes is ever evaluated.
+
+Of the dialects that may be tried the one whose action begins first decides; a completion that none can read
+is a visible error.
+"""
 
 from __future__ import annotations
-
-from types import ModuleType
 
 from pydantic import ValidationError
 
 from training.actions.coordinates import Size, space_size
+from training.actions.dialects.registry import tried_dialects
 from training.actions.errors import ActionTextError
-from training.actions.parse import (
-    control_words,
-    json_call,
-    keyboard_mouse,
-    keyboard_tags,
-    pyautogui_call,
-    ui_tars,
-)
-from training.actions.parse.argument_values import Points
+from training.actions.parse.argument_values import Found, Points
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind, ParsedCompletion
 
 MAX_COMPLETION_CHARACTERS = 40_000
 """Longer completions are refused unread: no dialect needs them and parsers cost time."""
+_BYTE_ORDER_MARK = "\ufeff"
 _END_MARKS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>")
 """What engines leave at the end of a completion; elsewhere it is text that the agent types."""
-
-DIALECTS: dict[str, tuple[ModuleType, ...]] = {
-    "auto": (control_words, keyboard_mouse, pyautogui_call, json_call),
-    "json": (json_call,),
-    "tool-call": (json_call,),
-    "ui-tars": (ui_tars,),
-    "pyautogui": (control_words, pyautogui_call),
-    "keyboard": (keyboard_tags,),
-    "keyboard-mouse": (keyboard_mouse,),
-}
-"""Setting -> dialects; the one whose action begins first in the text decides."""
 
 
 def parse_completion(
@@ -51,25 +36,31 @@ def parse_completion(
     `screen` is the desktop's size in pixels, `image` the resized image's (resized space only), `most` how
     many actions may stand in it (`prompt.actions_per_turn`).
     """
-    points = Points(space_size(space, screen, image), screen)
-    text = _without_end_marks(text).lstrip()
+    points = Points(space_size(space, screen, image), screen, is_grid=space is CoordinateSpace.RELATIVE)
+    text = _without_end_marks(text).lstrip().removeprefix(_BYTE_ORDER_MARK).lstrip()
     if not text:
         return ParsedCompletion(error="the completion is empty")
     if len(text) > MAX_COMPLETION_CHARACTERS:
         return ParsedCompletion(error=f"the completion is longer than {MAX_COMPLETION_CHARACTERS} characters")
-    begins = [(begin, module) for module in DIALECTS[dialect] if (begin := module.start(text)) is not None]
+    begins = [(begin, row) for row in tried_dialects(dialect) if (begin := row.start(text)) is not None]
     if not begins:
         return ParsedCompletion(error=f"no action in a known form ({dialect})")
-    _, module = min(begins, key=lambda item: item[0])
+    _, row = min(begins, key=lambda item: item[0])
     try:
-        found = module.parse(text, points)
+        found = row.parse(text, points)
     except ActionTextError as error:
-        return ParsedCompletion(error=str(error), dialect=module.NAME)
+        return ParsedCompletion(error=str(error), dialect=row.name)
     except ValidationError as error:
-        return ParsedCompletion(error=_first_mistake(error), dialect=module.NAME)
-    if mistake := _order_mistake(found.actions, most):
-        return ParsedCompletion(error=mistake, dialect=module.NAME)
-    return ParsedCompletion(actions=found.actions, dialect=module.NAME, thought=_printable(found.thought))
+        return ParsedCompletion(error=_first_mistake(error), dialect=row.name)
+    actions = _fitting(found, most)
+    if mistake := _order_mistake(actions, most):
+        return ParsedCompletion(error=mistake, dialect=row.name)
+    return ParsedCompletion(actions=actions, dialect=row.name, thought=_printable(found.thought))
+
+
+def _fitting(found: Found, most: int) -> tuple[Action, ...]:
+    """The actions, without what may be left out where a turn has no room for it."""
+    return found.shorter if len(found.actions) > most and found.shorter else found.actions
 
 
 def _first_mistake(error: ValidationError) -> str:

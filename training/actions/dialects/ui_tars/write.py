@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training.actions.parse.ui_tars import SCROLL_NOTCHES, WAIT_S
+from training.actions.dialects.ui_tars.parse import SCROLL_NOTCHES, WAIT_S
 from training.actions.pointer_words import UI_TARS_POINTER
 from training.actions.write.json_call import WritePoint, direction_and_amount
 from training.actions.write.unsaid_parts import require_words
@@ -31,6 +31,9 @@ def _call(action: Action, point: WritePoint) -> str:
             return f"type(content={action.text or ''!r})"
         case ActionKind.KEY:
             return f"hotkey(key={' '.join(action.keys)!r})"
+        case ActionKind.KEY_DOWN | ActionKind.KEY_UP if len(action.keys) == 1:
+            name = "press" if action.kind is ActionKind.KEY_DOWN else "release"
+            return f"{name}(key={action.keys[0]!r})"
         case ActionKind.WAIT if action.seconds == WAIT_S:
             return "wait()"
         case ActionKind.TERMINATE:

@@ -11,13 +11,10 @@ import re
 from training.actions.errors import ActionTextError
 from training.actions.parse.argument_values import Found, Points, notches, scroll
 from training.actions.parse.keyboard_tags import VERBS as KEYBOARD_VERBS
-from training.actions.parse.keyboard_tags import Verb, parse_tags, start
+from training.actions.parse.keyboard_tags import Verb, parse_tags
 from training.actions.pointer_words import TAG_POINTER
 from training.contracts.types import Action, ActionKind
 
-__all__ = ["NAME", "parse", "start"]
-
-NAME = "keyboard-mouse"
 DEFAULT_NOTCHES = 3
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 

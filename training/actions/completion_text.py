@@ -5,27 +5,12 @@ What it writes parses back to the same action, up to the rounding of the coordin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from training.actions.coordinates import Size, model_point
-from training.actions.write.json_call import WritePoint, json_call
-from training.actions.write.keyboard_tags import keyboard_mouse_tag, keyboard_tag
-from training.actions.write.pyautogui_call import pyautogui_call
-from training.actions.write.tool_call import tool_call
-from training.actions.write.ui_tars_call import ui_tars_call
+from training.actions.dialects.registry import find_dialect
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action
-
-WRITERS: dict[str, Callable[[Action, WritePoint], str]] = {
-    "auto": json_call,
-    "json": json_call,
-    "tool-call": tool_call,
-    "pyautogui": pyautogui_call,
-    "ui-tars": ui_tars_call,
-    "keyboard-mouse": keyboard_mouse_tag,
-}
-"""Dialects with a pointer."""
 
 
 def format_action(
@@ -44,11 +29,7 @@ def format_action(
     Raises ValueError when the dialect cannot say the action (the keyboard dialect has no pointer).
     """
     point = partial(model_point, space=space, screen=screen, image=image, grid=grid)
-    if dialect == "keyboard":
-        return keyboard_tag(action)
-    if dialect not in WRITERS:
-        raise ValueError(f"unknown dialect {dialect!r}; use keyboard, {', '.join(WRITERS)}")
-    return WRITERS[dialect](action, point)
+    return find_dialect(dialect).write(action, point)
 
 
 def completion_text(

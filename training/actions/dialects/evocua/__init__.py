@@ -1,0 +1,1 @@
+"""EvoCUA: Qwen3-VL's tool with keys that stay down."""

@@ -1,0 +1,1 @@
+"""Holo: one JSON object with a note, a thought and the call of a tool."""

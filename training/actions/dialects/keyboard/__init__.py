@@ -1,0 +1,1 @@
+"""The Windows example's: tags with the verbs of a keyboard."""

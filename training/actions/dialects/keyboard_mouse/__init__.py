@@ -1,0 +1,1 @@
+"""The Windows example's tags with a pointer."""

@@ -1,0 +1,1 @@
+"""OpenCUA: sections of words, then pyautogui code in a block."""

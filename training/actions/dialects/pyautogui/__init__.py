@@ -1,0 +1,1 @@
+"""OSWorld's and AReaL's code: pyautogui calls, and the control words WAIT, DONE and FAIL."""

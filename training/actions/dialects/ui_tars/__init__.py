@@ -1,0 +1,1 @@
+"""UI-TARS 1.5: thoughts, then calls after "Action:"."""

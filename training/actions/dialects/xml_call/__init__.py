@@ -1,0 +1,1 @@
+"""Qwen3.5: the call of the tool as XML."""
