@@ -110,7 +110,9 @@ def launchable(transactional_db: None) -> Iterator[str]:
     folder = Path(settings.DATA_DIR) / "model-of-the-test"
     folder.mkdir(exist_ok=True)
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
-    (folder / "config.json").write_text(json.dumps({"text_config": sizes}))
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": sizes}))
+    (folder / "tokenizer_config.json").write_text("{}")
     yield folder.name
     (folder / "config.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
     folder.rmdir()

@@ -38,7 +38,8 @@ def team() -> Team:
 @pytest.fixture
 def model(tmp_path: Path) -> str:
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
-    (tmp_path / "config.json").write_text(json.dumps({"text_config": sizes}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": sizes}))
+    (tmp_path / "tokenizer_config.json").write_text("{}")
     return str(tmp_path)
 
 
@@ -331,3 +332,39 @@ def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team
     assert not [
         path for path in run_preflight(ExperimentConfig(), team=team).checks if "osworld" in path.path
     ]
+
+
+def model_folder(folder: Path, model_type: str, tokens: tuple[str, ...] = ()) -> str:
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
+    (folder / "config.json").write_text(json.dumps({"model_type": model_type, **sizes}))
+    added = [{"id": number, "content": token} for number, token in enumerate(tokens)]
+    (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
+    return str(folder)
+
+
+def test_a_model_of_no_known_family_is_refused_with_those_that_are(team: Team, tmp_path: Path):
+    config = parse_config({"model": {"path": model_folder(tmp_path, "gemma3")}})
+    found = checks(config, team)["Model is not supported"]
+    assert (found.level, found.path) == ("bad", "model.path")
+    assert "gemma3" in found.detail
+    assert "qwen3_vl" in found.detail
+
+
+def test_a_tokenizer_without_a_token_of_the_prompts_is_refused_by_its_name(team: Team, tmp_path: Path):
+    tokens = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>")
+    config = parse_config({"model": {"path": model_folder(tmp_path, "qwen3_vl", tokens)}})
+    found = checks(config, team)["Tokenizer does not fit the model"]
+    assert (found.level, found.path) == ("bad", "model.path")
+    assert "no token <|video_pad|>," in found.detail
+    model_folder(tmp_path, "qwen3_vl", (*tokens, "<|video_pad|>"))
+    assert "Tokenizer does not fit the model" not in checks(config, team)
+
+
+def test_a_text_model_is_refused_screenshots_and_may_read_the_tree(team: Team, tmp_path: Path):
+    path = model_folder(tmp_path, "qwen3", ("<|im_start|>", "<|im_end|>"))
+    found = checks(parse_config({"model": {"path": path}}), team)["The model sees no screenshots"]
+    assert (found.level, found.path) == ("bad", "prompt.observation")
+    reads = {"observation": ["accessibility"]}
+    read = checks(parse_config({"model": {"path": path}, "prompt": reads, "sft": {"enabled": True}}), team)
+    assert "The model sees no screenshots" not in read
+    assert any(title.startswith("Model of") for title in read)

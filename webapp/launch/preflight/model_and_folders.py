@@ -8,7 +8,9 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import published_shape
+from training.planning.model_families import UnsupportedModel, family_of_folder
 from training.planning.model_places import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
+from training.planning.model_tokens import missing_tokens
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
 from webapp.launch.preflight.check import Check
 from webapp.launch.preflight.hosts import asked_hosts, missing_here
@@ -28,12 +30,33 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
             yield from memory_checks(config, shape)
         return
     try:
+        refusals = list(family_checks(config, folder))
         shape = model_shape(folder)
     except (ValueError, KeyError, OSError) as error:
         yield Check("bad", "Model cannot be read", str(error), "model.path")
         return
+    if refusals:
+        yield from refusals
+        return
     yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
     yield from memory_checks(config, shape)
+
+
+def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
+    """What speaks against the model's family; nothing where all is well. Raises ValueError and OSError."""
+    try:
+        family = family_of_folder(folder)
+    except UnsupportedModel as error:
+        yield Check("bad", "Model is not supported", f"{error}.", "model.path")
+        return
+    if (missing := missing_tokens(folder, family)) is not None:
+        yield Check("bad", "Tokenizer does not fit the model", f"{missing}.", "model.path")
+    if config.prompt.shows_screen and not family.has_vision:
+        text = (
+            f"{folder.name} reads text alone ({family.label}). Take screenshot out of prompt.observation and "
+            "let it read accessibility or terminal, or choose a vision-language model."
+        )
+        yield Check("bad", "The model sees no screenshots", text, "prompt.observation")
 
 
 def _where_looked(path: str) -> str:
