@@ -22,7 +22,7 @@ def missing_tokens(folder: Path, family: ModelFamily) -> str | None:
         if settings.is_file():  # transformers makes it of vocab.json and merges.txt
             return None
         return f"{folder} has no tokenizer.json: copy the tokenizer's files beside config.json"
-    expected = VISION_TOKENS if family.has_vision else ()
+    expected: tuple[str, ...] = VISION_TOKENS if family.has_vision else ()
     if not _has_template(folder, settings):
         expected += CHAT_TOKENS
     added = _added_tokens(file, file.stat().st_mtime_ns)
