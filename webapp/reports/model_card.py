@@ -5,6 +5,7 @@ Markdown with the header that the Hugging Face hub reads; the export writes it a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ from django.db.models import Count
 
 from training.contracts.config import to_yaml
 from training.contracts.types import Purpose
+from training.planning.model_families import family_of_folder
 from training.planning.model_places import hub_model
 from webapp.analysis.lineage.family_tree import edges_of
 from webapp.analysis.series.metric_series import whole_series
+from webapp.experiments.model_folders import model_folder
 from webapp.experiments.models import CheckpointRecord, Evaluation, Experiment
 from webapp.experiments.queries.evaluations import all_evaluations
 from webapp.experiments.queries.lost_attempts import lost_trajectories
@@ -34,6 +37,20 @@ CURVES = (
 MAX_CURVE_ROWS = 12
 MAX_ANCESTORS = 32
 
+LOADING_TEXT = """## Load
+
+```sh
+pip install torch "transformers>=5"
+```
+```python
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+model = AutoModelForCausalLM.from_pretrained("FOLDER")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+```
+
+SGLang (`python -m sglang.launch_server --model-path FOLDER`) and vLLM (`vllm serve FOLDER`) read it too."""
+
 LOADING = """## Load
 
 ```sh
@@ -46,20 +63,22 @@ model = AutoModelForImageTextToText.from_pretrained("FOLDER")
 processor = AutoProcessor.from_pretrained("FOLDER")
 ```
 
-transformers builds the processor of Qwen3-VL with its video part, which needs torchvision. SGLang
+transformers builds the processor with its video part, which needs torchvision. SGLang
 (`python -m sglang.launch_server --model-path FOLDER`) and vLLM (`vllm serve FOLDER`) read the same folder."""
 
 
 def model_card(checkpoint: CheckpointRecord, dtype: str) -> str:
     """The card of `checkpoint`, exported as `dtype`."""
     experiment = checkpoint.experiment
+    has_vision = _has_vision(checkpoint)
+    reads = ", ".join(experiment.settings.prompt.observation) or "nothing of the screen"
     parts = [
-        _header(experiment),
+        _header(experiment, has_vision=has_vision),
         f"# {experiment.name}, step {checkpoint.step}",
-        "A policy that drives desktops: it sees screenshots and answers with actions. Trained with Deskhand, "
+        f"A policy that drives desktops: it reads {reads} and answers with actions. Trained with Deskhand, "
         f"experiment {experiment.pk}; policy version {checkpoint.policy_version}, saved "
         f"{checkpoint.created_at:%Y-%m-%d}, exported as {dtype}.",
-        LOADING,
+        LOADING if has_vision else LOADING_TEXT,
         _screens(experiment),
         "## Evaluations",
         _table(EVALUATION_HEAD, _evaluations(experiment)) or "None.",
@@ -74,11 +93,21 @@ def model_card(checkpoint: CheckpointRecord, dtype: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _header(experiment: Experiment) -> str:
+def _has_vision(checkpoint: CheckpointRecord) -> bool:
+    """Whether its family sees pictures; yes where its folder is on another machine and it was shown some."""
+    settings = checkpoint.experiment.settings
+    for path in (checkpoint.path, settings.model.path):
+        if (folder := model_folder(path)) is not None:
+            with contextlib.suppress(ValueError, OSError):
+                return family_of_folder(folder).has_vision
+    return settings.prompt.shows_screen
+
+
+def _header(experiment: Experiment, *, has_vision: bool) -> str:
     settings = experiment.settings
     head: dict[str, Any] = {
         "library_name": "transformers",
-        "pipeline_tag": "image-text-to-text",
+        "pipeline_tag": "image-text-to-text" if has_vision else "text-generation",
         "tags": ["computer-use", "deskhand", settings.algorithm.name],
     }
     if (base := hub_model(settings.model.path)) is not None:
@@ -89,8 +118,13 @@ def _header(experiment: Experiment) -> str:
 def _screens(experiment: Experiment) -> str:
     """Without these a reader's prompts would differ from those that it was trained on."""
     model, prompt = experiment.settings.model, experiment.settings.prompt
+    pictures = (
+        f"Screenshots of {model.min_pixels} to {model.max_pixels} pixels"
+        if prompt.shows_screen
+        else ("No screenshots")
+    )
     return (
-        f"Screenshots of {model.min_pixels} to {model.max_pixels} pixels; prompt style `{prompt.style}`, "
+        f"{pictures}; prompt style `{prompt.style}`, "
         f"actions in the dialect `{prompt.dialect}`, coordinates `{prompt.coordinate_space.value}`, history "
         f"`{prompt.history}`."
     )

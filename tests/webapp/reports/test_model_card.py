@@ -48,6 +48,16 @@ def test_its_header_is_the_hubs_and_its_config_can_be_launched_again() -> None:
     assert config.model.path == "Qwen/Qwen3-VL-8B-Instruct@main"
 
 
+def test_the_card_of_a_text_model_loads_it_as_one(tmp_path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3"}')
+    card = card_of(model={"path": str(tmp_path)}, prompt={"observation": ["accessibility"]})
+    assert yaml.safe_load(card.split("---\n", 2)[1])["pipeline_tag"] == "text-generation"
+    assert "AutoModelForCausalLM" in card
+    assert "AutoProcessor" not in card
+    assert "it reads accessibility and answers" in card
+    assert "No screenshots; prompt style" in card
+
+
 def test_it_tells_evaluations_curves_and_data() -> None:
     card = card_of()
     assert "base_model" not in card
