@@ -13,6 +13,7 @@ from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.stored_config import read_stored
 from webapp.fleet.models import Desktop, Worker
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
+from webapp.trajectories.turn_texts import TEXT_INDEXES, TurnTexts
 
 EQUAL_REWARDS_STD = 1e-6
 """Below it the rewards of a group count as equal."""
@@ -25,7 +26,7 @@ def _choices(enum: type) -> list[tuple[str, str]]:
 
 
 class Frame(models.Model):
-    """A screenshot known by the sha256 of its lossless PNG; files lie behind the storage API."""
+    """A screenshot known by the sha256 of its lossless PNG, or a text of a turn, whose width is 0."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE)
     sha256 = models.CharField(max_length=64)
@@ -225,7 +226,7 @@ class Trajectory(models.Model):
         return self.thumbnail or self.last_frame
 
 
-class TurnRecord(models.Model):
+class TurnRecord(TurnTexts):
     """One turn; `completion` and `action` are `training.contracts.types` JSON."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="turns")
@@ -258,7 +259,7 @@ class TurnRecord(models.Model):
     class Meta:
         ordering = ["index"]
         constraints = [models.UniqueConstraint(fields=["trajectory", "index"], name="turn_once")]
-        indexes = [models.Index(fields=["frame"], name="turn_by_frame")]
+        indexes = [models.Index(fields=["frame"], name="turn_by_frame"), *TEXT_INDEXES]
 
     def __str__(self) -> str:
         return f"turn {self.index} of {self.trajectory_id}"

@@ -26,7 +26,11 @@ def turn_of(row: models.TurnRecord) -> Turn:
         index=row.index,
         source=Source(row.source),
         observation=Observation(
-            sha256=row.frame, width=row.width, height=row.height, text=row.observation_text
+            sha256=row.frame,
+            width=row.width,
+            height=row.height,
+            text=row.observation_text,
+            **(row.read_texts or {}),
         ),
         completion=Completion.model_validate(row.completion) if row.completion else None,
         action=Action.model_validate(row.action) if row.action else None,

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from workers.desktops.agent_contract import ExecResult, Waiting
 from workers.desktops.contract import EnvError, ErrorKind, NotClean
+from workers.desktops.desktop_texts import READ_LIMIT_S
 from workers.processes.unix_socket import connect_unix
 
 
@@ -114,6 +115,23 @@ class AgentClient:
             return None
         waiting = _object(raw)
         return Waiting(waiting["working"], [(str(name), float(left_s)) for name, left_s in waiting["timers"]])
+
+    def accessibility(self) -> str:
+        """OSWorld's XML of all programs' widgets."""
+        return self._read("/accessibility", "AT")
+
+    def terminal(self) -> str:
+        """Text of the terminal in front; "" when there is none."""
+        return self._read("/terminal", "output")
+
+    def _read(self, path: str, name: str) -> str:
+        status, raw = self.call("GET", path, timeout_s=READ_LIMIT_S)
+        answer = _object(raw)
+        text = answer.get(name) or ""
+        if status != 200 or not isinstance(text, str):
+            words = answer.get("message") or f"status {status}"
+            raise EnvError(f"{path} failed in the desktop: {words}", kind=ErrorKind.GUEST)
+        return text
 
     def begin_evaluation(self) -> None:
         """Commands are an evaluator's from now on. OSWorld's own server knows no such call."""

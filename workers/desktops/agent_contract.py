@@ -64,6 +64,12 @@ class Agent(Protocol):
     def waiting(self) -> Waiting | None:
         """What the programs are doing now; None where that is not known."""
 
+    def accessibility(self) -> str:
+        """OSWorld's XML of all programs' widgets. Raises EnvError within seconds, whatever hangs."""
+
+    def terminal(self) -> str:
+        """Text of the terminal in front, "" when there is none; as `accessibility`."""
+
     def begin_evaluation(self) -> None:
         """From now to the next reset, the trajectory's programs cannot reach commands, where it can."""
 

@@ -12,6 +12,7 @@ from workers.desktops import frame_images
 from workers.desktops.agent_contract import Agent
 from workers.desktops.console_contract import Console, Window, WindowManager, require_typable
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.desktop_texts import NO_TEXTS, NOTHING, DesktopTexts, Reads
 from workers.desktops.frame import Frame
 from workers.desktops.late_repaints import LateRepaints
 from workers.desktops.screen_settling import (
@@ -26,6 +27,8 @@ from workers.desktops.screen_settling import (
 class Desktop:
     """act / observe / windows over a console; who makes the desktop is a subclass's matter."""
 
+    reads: Reads = NOTHING
+    """Texts that `observe` brings with the screen."""
     _pending: SettleLimits = AT_ONCE
     _last_frame: Frame | None = None
     _late: LateRepaints | None = None
@@ -77,7 +80,8 @@ class Desktop:
             taken = time.time(), time.monotonic()
             image = self.console.image()
         frame = Frame.of(image, taken=taken, before=self._last_frame)
-        self._last_frame = frame = replace(frame, unsettled=unsettled)
+        texts = DesktopTexts.read(self.reads, self.agent) if self.reads else NO_TEXTS
+        self._last_frame = frame = replace(frame, unsettled=unsettled, texts=texts)
         return frame
 
     def has_changed(self) -> bool:

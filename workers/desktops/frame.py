@@ -10,6 +10,7 @@ from typing import Self
 from PIL import Image
 
 from workers.desktops import frame_images
+from workers.desktops.desktop_texts import NO_TEXTS, DesktopTexts
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Frame:
     taken_monotonic_s: float
     unsettled: str | None = None
     """Why it may not be what the last action led to (`workers.desktops.late_repaints.Unsettled`)."""
+    texts: DesktopTexts = field(default=NO_TEXTS, repr=False, compare=False)
+    """What was read with it."""
     picture: Image.Image | None = field(default=None, repr=False, compare=False)
     """The decoded `png`, where it is at hand."""
 

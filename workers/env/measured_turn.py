@@ -7,18 +7,14 @@ from PIL import ImageChops, ImageStat
 from training.actions.grounding import is_grounded
 from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action
+from workers.desktops.desktop_texts import ReadText
 from workers.desktops.frame import Frame
 
-Both = tuple[str | None, str | None]
-"""A text before and after the action; None = not read, or it could not be."""
-NEITHER: Both = (None, None)
 
-
-def measured_turn(
-    action: Action | None, before: Frame, after: Frame, *, trees: Both = NEITHER, terminals: Both = NEITHER
-) -> MeasuredTurn:
-    """The facts that rewards need of a turn, raw trees and terminals being those that were read."""
-    tree, tree_after = trees
+def measured_turn(action: Action | None, before: Frame, after: Frame) -> MeasuredTurn:
+    """The facts that rewards need of a turn, from screens and the texts that were read with them."""
+    tree, tree_after = (_text(frame.texts.tree) for frame in (before, after))
+    terminals = tuple(_text(frame.texts.terminal) for frame in (before, after))
     return MeasuredTurn(
         screen_difference=screen_difference(before, after),
         is_grounded=None if tree is None else is_grounded(action, tree),
@@ -26,6 +22,11 @@ def measured_turn(
         tree_after=None if tree_after is None else len(tree_after),
         terminal_changed=None if None in terminals else terminals[0] != terminals[1],
     )
+
+
+def _text(read: ReadText | None) -> str | None:
+    """None = not read, or it could not be."""
+    return read.text if read else None
 
 
 def screen_difference(before: Frame, after: Frame) -> float:

@@ -14,6 +14,7 @@ from training.contracts.config import DesktopConfig
 from webapp.worker_door.parking import end_remote_desktop
 from workers import identity
 from workers.desktops.contract import EnvError
+from workers.desktops.desktop_texts import NOTHING, Reads
 from workers.environments.registry import Environment, EnvironmentRequest, open_environment
 from workers.reports.current import reports
 
@@ -89,10 +90,12 @@ def _slot() -> Slot:
     return _local.slot
 
 
-def clean_environment(config: DesktopConfig, screen: tuple[int, int], key: str) -> Environment:
+def clean_environment(
+    config: DesktopConfig, screen: tuple[int, int], key: str, reads: Reads = NOTHING
+) -> Environment:
     """This thread's environment, clean. `key` names the trajectory."""
     holder = f"{identity.current().name}/{threading.current_thread().name}"
-    return _slot().clean(EnvironmentRequest.of(config, screen, holder=holder, key=key))
+    return _slot().clean(EnvironmentRequest.of(config, screen, holder=holder, key=key, reads=reads))
 
 
 def reset_after_trajectory() -> None:

@@ -29,6 +29,7 @@ from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.running_trajectories import held
 from workers.env.takeover.screen_offer import screen_offered
 from workers.env.takeover.takeovers import DemonstrationAbandoned
+from workers.env.turn_reports import texts_of
 from workers.env.turn_snapshots import SnapshotLost
 from workers.environments.registry import AtCapacity
 from workers.reports.current import reports
@@ -112,8 +113,9 @@ def _kind_of(error: Exception) -> str:
 def _run_claimed(assignment: Assignment) -> None:
     actor, row = _actor(assignment), assignment.row
     try:
+        config = assignment.config
         environment = slots.clean_environment(
-            assignment.config.desktops, assignment.task.screen, key_of(row.pk)
+            config.desktops, assignment.task.screen, key_of(row.pk), texts_of(config.prompt)
         )
         if row.is_parked and not reports().request(parking.unpark, row.pk):
             raise TrajectoryEnded

@@ -16,6 +16,7 @@ from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.desktop_texts import NOTHING, Reads
 from workers.desktops.frame import Frame
 from workers.desktops.host.messages import KeptSnapshot
 
@@ -144,12 +145,20 @@ class EnvironmentRequest:
     """Names the trajectory, the same at every attempt: who waits in a queue keeps its place by it."""
     machine_knobs: ProviderSection = NO_KNOBS
     """Of the provider whose desktops this one drives (`knobs.machine_provider`)."""
+    reads: Reads = NOTHING
+    """Texts that come with every screenshot."""
 
     @classmethod
     def of(
-        cls, config: DesktopConfig, screen: tuple[int, int], *, holder: str, key: str
+        cls,
+        config: DesktopConfig,
+        screen: tuple[int, int],
+        *,
+        holder: str,
+        key: str,
+        reads: Reads = NOTHING,
     ) -> EnvironmentRequest:
         """The request of an experiment's desktops."""
         knobs = config.provider_section
         machine_knobs = config.section_of(knobs.machine_provider)
-        return cls(config.provider, screen, holder, knobs, key, machine_knobs)
+        return cls(config.provider, screen, holder, knobs, key, machine_knobs, reads)

@@ -16,6 +16,7 @@ from training.contracts.metric_finding import MetricFinding
 from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
+from workers.desktops.desktop_texts import NOTHING, Reads
 from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper
 from workers.desktops.host.messages import KeptSnapshot, Lease
@@ -34,11 +35,18 @@ class LocalEnvironment:
     """One leased desktop."""
 
     def __init__(
-        self, client: DeskHostClient, lease: Lease, *, keeps_setups: bool = False, can_be_saved: bool = False
+        self,
+        client: DeskHostClient,
+        lease: Lease,
+        *,
+        keeps_setups: bool = False,
+        can_be_saved: bool = False,
+        reads: Reads = NOTHING,
     ) -> None:
         self._client = client
         self._keeper = LeaseKeeper(client, lease)
         self.desktop = DesktopEnv(client, lease)
+        self.desktop.reads = reads
         self._keeps_setups = keeps_setups
         """A task's setup is run once and cloned, instead of run every time."""
         self._reset_is_due = False
@@ -71,6 +79,7 @@ class LocalEnvironment:
             _acquire(client, request, wait_s, ttl_s),
             keeps_setups=prepares and isinstance(knobs, MachineConfig) and knobs.task_templates,
             can_be_saved=PROVIDERS[request.provider].can(Capability.SNAPSHOT),
+            reads=request.reads,
         )
 
     def snapshot(self, label: str) -> KeptSnapshot:
@@ -167,7 +176,10 @@ def setup_key(task: Task) -> str:
 def desktop_spec(request: EnvironmentRequest) -> DesktopSpec:
     """What kind of desktop the request's provider is asked for."""
     width, height = request.screen
-    return DesktopSpec(width=width, height=height, **request.knobs.desktop_fields())
+    fields = request.knobs.desktop_fields()
+    if request.reads and PROVIDERS[request.provider].can(Capability.ACCESSIBILITY):
+        fields = {**fields, "accessibility": True}
+    return DesktopSpec(width=width, height=height, **fields)
 
 
 def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float, ttl_s: float) -> Lease:

@@ -117,6 +117,7 @@ class Agent:
             raise NotCleaned("the window manager was ended by a program")
         if session.space is not None:
             return self.renew_space()
+        session.stop("a11y")
         session.stop("bus")
         keep = session.base_pids() | {self.zygote.pid}
         done = CleanupReport(killed=kill_others(keep))
@@ -131,6 +132,7 @@ class Agent:
             done.removed += wipe(folder)
         restore_skeleton(layout.skeleton, layout.home)
         session.start_bus()
+        session.start_a11y()
         done.processes = sorted(descendants(os.getpid()).values())
         return done
 
@@ -188,8 +190,8 @@ def inodes(folder: str) -> dict[str, int]:
 
 async def watch_base(agent: Agent) -> None:
     """End the desktop when it has lost its display or zygote: the host notices and says so."""
-    if agent.machine:
-        agent.interpreter.warm_up()
+    if agent.machine or agent.session.layout.accessibility:
+        agent.interpreter.warm_up()  # its tools are wanted at once, and load a second of libraries
     while True:
         await asyncio.sleep(0.5)
         if agent.machine:

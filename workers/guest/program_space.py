@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import IO
 
 from workers.guest import kernel_calls
-from workers.guest.cleanup import NotCleaned, process_table, reap
+from workers.guest.cleanup import NotCleaned, descendants, process_table, reap
 from workers.guest.kernel_calls import die_with_parent
 from workers.guest.session_layout import Layout
 
@@ -138,6 +138,8 @@ class ProgramSpace:
         self.door: Door | None = None
         self.bus: subprocess.Popen | None = None
         """The session bus in it; it belongs to the programs."""
+        self.a11y: subprocess.Popen | None = None
+        """The accessibility bus's launcher, where programs publish their widgets."""
         self._process, self.ready_pipe = spawn_first(self._command(), self._stage)
         """The pipe is readable when it is ready."""
 
@@ -148,8 +150,10 @@ class ProgramSpace:
 
     def pids(self) -> set[int]:
         """Its own processes; none of a program."""
-        bus = {self.bus.pid} if self.bus else set()
-        return {self._process.pid} | ({self.door.programs} if self.door else set()) | bus
+        buses = {process.pid for process in (self.bus, self.a11y) if process}
+        if self.a11y:
+            buses |= descendants(self.a11y.pid).keys()
+        return {self._process.pid} | ({self.door.programs} if self.door else set()) | buses
 
     def wait_ready(self) -> Door:
         """Raises OSError."""

@@ -128,10 +128,7 @@ class Session:
         """Everything else, as the desktop's user; with the display about 0.2 s."""
         if "bus" not in self.base:
             self.start_bus()
-        if self.layout.accessibility:
-            self.base["a11y"] = self._spawn_inside(
-                ["/usr/libexec/at-spi-bus-launcher", "--launch-immediately"], self.door
-            )
+        self.start_a11y()
         self.start_shell()
 
     def start_shell(self) -> None:
@@ -184,6 +181,8 @@ class Session:
         space = self.begin_spare()
         door = space.wait_ready()
         space.bus = space.bus or self._start_bus(door)
+        if self.layout.accessibility:
+            space.a11y = space.a11y or self._start_a11y(door)
         return space
 
     def enter_next_space(self) -> ProgramSpace:
@@ -191,6 +190,8 @@ class Session:
         space, self.spare = self.finish_spare(), None
         assert space.bus is not None
         self.space, self.base["bus"] = space, space.bus
+        if space.a11y is not None:
+            self.base["a11y"] = space.a11y
         return space
 
     def start_bus(self) -> None:
@@ -212,6 +213,16 @@ class Session:
         if not read_line(read_end, START_LIMIT_S):
             raise SessionError("dbus-daemon did not start; see the desktop's log")
         return bus
+
+    def start_a11y(self) -> None:
+        """The accessibility bus, where programs publish their widgets and there is none yet."""
+        if self.layout.accessibility and "a11y" not in self.base:
+            self.base["a11y"] = self._start_a11y(self.door)
+
+    def _start_a11y(self, door: "Door | None") -> subprocess.Popen:
+        """Without the display: the launcher would name its bus on the root window, which all spaces share."""
+        argv = ["env", "-u", "DISPLAY", "/usr/libexec/at-spi-bus-launcher", "--launch-immediately"]
+        return self._spawn_inside(argv, door)
 
     def start_window_manager(self) -> None:
         """(Re)start openbox from the read-only config, so that programs cannot change it."""

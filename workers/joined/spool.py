@@ -9,6 +9,7 @@ import fcntl
 import secrets
 import sqlite3
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +20,16 @@ CREATE TABLE IF NOT EXISTS stream (name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (
     number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body TEXT NOT NULL,
     trajectory INTEGER, frame TEXT);
+CREATE TABLE IF NOT EXISTS names (number INTEGER, sha256 TEXT, PRIMARY KEY (number, sha256));
+CREATE INDEX IF NOT EXISTS names_by_sha256 ON names (sha256);
+INSERT OR IGNORE INTO names SELECT number, frame FROM reports WHERE frame NOT NULL;
 CREATE TABLE IF NOT EXISTS frames (team INTEGER, sha256 TEXT, png BLOB NOT NULL, PRIMARY KEY (team, sha256));
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledFrame:
-    """A screenshot that has to be there before its report."""
+    """A screenshot, or a text as `texts.packed` makes it, that has to be there before its report."""
 
     team_id: int
     sha256: str
@@ -43,7 +47,7 @@ class SpooledReport:
     trajectory: int | None
     """That it is about."""
     frame_bytes: int
-    """Length of the screenshot that it names; 0 when it names none."""
+    """Length of what it names; 0 when it names nothing."""
 
 
 class Spool:
@@ -69,17 +73,17 @@ class Spool:
                 database.execute("INSERT INTO stream VALUES (?)", [secrets.token_hex(16)])
             return str(database.execute("SELECT name FROM stream").fetchone()[0])
 
-    def add(self, name: str, body: str, trajectory_id: int | None, frame: SpooledFrame | None) -> None:
+    def add(self, name: str, body: str, trajectory_id: int | None, named: Sequence[SpooledFrame]) -> None:
         """Keep a report until it is delivered. Raises Django's OperationalError when there is no room."""
-        values = (name, body, trajectory_id, frame.sha256 if frame else None)
+        values = (name, body, trajectory_id)
         try:
             with self._lock, self._database as database:
-                if frame is not None:
+                report = "INSERT INTO reports (name, body, trajectory) VALUES (?, ?, ?)"
+                number = database.execute(report, values).lastrowid
+                for frame in named:
                     row = (frame.team_id, frame.sha256, frame.png)
                     database.execute("INSERT OR IGNORE INTO frames VALUES (?, ?, ?)", row)
-                database.execute(
-                    "INSERT INTO reports (name, body, trajectory, frame) VALUES (?, ?, ?, ?)", values
-                )
+                    database.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (number, frame.sha256))
         except sqlite3.OperationalError as error:
             raise OperationalError(f"this host's spool takes no report: {error}") from error
         with self._added:
@@ -89,8 +93,9 @@ class Spool:
         """The next ones to deliver."""
         with self._lock:
             rows = self._database.execute(
-                "SELECT number, name, body, trajectory, (SELECT coalesce(max(length(png)), 0) FROM frames"
-                " WHERE sha256 = frame) FROM reports ORDER BY number LIMIT ?",
+                "SELECT number, name, body, trajectory, (SELECT coalesce(sum(length(png)), 0) FROM frames"
+                " JOIN names USING (sha256) WHERE names.number = reports.number)"
+                " FROM reports ORDER BY number LIMIT ?",
                 [count],
             ).fetchall()
         return [SpooledReport(*row) for row in rows]
@@ -110,7 +115,7 @@ class Spool:
         """(team, sha256) of the screenshots that reports up to `number` name."""
         with self._lock:
             return self._database.execute(
-                "SELECT DISTINCT team, sha256 FROM frames JOIN reports ON frame = sha256 WHERE number <= ?",
+                "SELECT DISTINCT team, sha256 FROM frames JOIN names USING (sha256) WHERE number <= ?",
                 [number],
             ).fetchall()
 
@@ -124,10 +129,9 @@ class Spool:
     def drop_until(self, number: int) -> None:
         """They are delivered, and so are the screenshots that no other report needs."""
         with self._lock, self._database as database:
-            database.execute("DELETE FROM reports WHERE number <= ?", [number])
-            database.execute(
-                "DELETE FROM frames WHERE sha256 NOT IN (SELECT frame FROM reports WHERE frame NOT NULL)"
-            )
+            for table in ("reports", "names"):
+                database.execute(f"DELETE FROM {table} WHERE number <= ?", [number])
+            database.execute("DELETE FROM frames WHERE sha256 NOT IN (SELECT sha256 FROM names)")
 
     def trajectories(self) -> set[int]:
         """Those of which something waits."""

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import httpx
 
+from training.untrusted.packed_texts import packed
 from webapp.lib.host_links.certificates import context_trusting
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.lib.outage_retries import patiently
@@ -61,13 +62,14 @@ class SpooledReports:
         )
 
     def report(self, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        patiently(self._keep, call_of(function), args, kwargs, None)
+        patiently(self._keep, call_of(function), args, kwargs, [])
 
     def report_with_screen(
         self, team_id: int, frame: Frame, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        screen = SpooledFrame(team_id, frame.sha256, frame.png)
-        patiently(self._keep, call_of(function), args, kwargs, screen)
+        named = [SpooledFrame(team_id, frame.sha256, frame.png)]
+        named += [SpooledFrame(team_id, sha, packed(text)) for sha, text in frame.texts.blobs.items()]
+        patiently(self._keep, call_of(function), args, kwargs, named)
 
     def request(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         call = call_of(function)
@@ -89,11 +91,15 @@ class SpooledReports:
         return self._now.get(trajectory_id, TrajectoryNow())
 
     def _keep(
-        self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], screen: SpooledFrame | None
+        self,
+        call: RemoteCall,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        named: Sequence[SpooledFrame],
     ) -> None:
         """In the spool; a thread delivers it."""
         arguments, body = call.as_sent(args, kwargs)
-        self.spool.add(call.name, body, arguments.get("trajectory_id"), screen)
+        self.spool.add(call.name, body, arguments.get("trajectory_id"), named)
 
     def _ask(self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         _, body = call.as_sent(args, kwargs)

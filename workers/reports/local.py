@@ -7,11 +7,12 @@ from typing import ParamSpec, TypeVar
 
 from django.db import transaction
 
+from training.untrusted.packed_texts import packed
 from webapp.lib.database_pool import give_back_connection
 from webapp.lib.outage_retries import patiently
 from webapp.lib.remote_calls import call_of
 from webapp.trajectories import live_pictures
-from webapp.trajectories.services import frames
+from webapp.trajectories.services import frames, texts
 from webapp.worker_door.trajectories import TrajectoryNow, beat_trajectories, look_at
 from workers.desktops.frame import Frame
 
@@ -30,11 +31,17 @@ class LocalReports:
     def report_with_screen(
         self, team_id: int, frame: Frame, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
     ) -> None:
+        blobs = {sha256: packed(text) for sha256, text in frame.texts.blobs.items()}
+
         def record() -> None:
             image = frame.image()
             frames.write_files(frame.png, image, frame.sha256)
+            for sha256, body in blobs.items():
+                texts.write_text(body, sha256)
             with transaction.atomic():
                 frames.record_frame(team_id, image, frame.sha256)
+                for sha256, body in blobs.items():
+                    texts.record_text(team_id, sha256, len(body))
                 function(*args, **kwargs)
 
         patiently(record)

@@ -1,20 +1,23 @@
 """Facts of a turn for rewards: how far the screens lie apart, and what tree and terminal did."""
 
+from dataclasses import replace
+
 from PIL import Image, ImageDraw
 
 from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action
+from workers.desktops.desktop_texts import DesktopTexts, ReadText
 from workers.desktops.frame import Frame
 from workers.env.measured_turn import measured_turn, screen_difference
 
 ENTER = Action(kind="key", keys=("Return",))
 
 
-def screen(white: int = 0) -> Frame:
-    """Black, with `white` columns of white from the left, of 640."""
+def screen(white: int = 0, tree: str | None = None, terminal: str | None = None) -> Frame:
+    """Black, with `white` columns of white from the left, of 640, and what was read with it."""
     image = Image.new("RGB", (640, 320))
     ImageDraw.Draw(image).rectangle((0, 0, white - 1, 319), fill="white") if white else None
-    return Frame.of(image)
+    return replace(Frame.of(image), texts=DesktopTexts(ReadText(tree, ""), ReadText(terminal, "")))
 
 
 def test_the_difference_of_screens_is_the_share_that_turned_white():
@@ -27,18 +30,18 @@ def test_the_difference_of_screens_is_the_share_that_turned_white():
 
 def test_what_was_not_read_is_no_fact():
     assert measured_turn(ENTER, screen(), screen()) == MeasuredTurn(screen_difference=0.0)
-    unread = measured_turn(ENTER, screen(), screen(), trees=("<b/>", None), terminals=("$", None))
+    unread = measured_turn(ENTER, screen(tree="<b/>", terminal="$"), screen())
     assert unread == MeasuredTurn(screen_difference=0.0, is_grounded=False, tree_before=4)
 
 
 def test_tree_and_terminal_are_measured_by_their_raw_texts():
     found = measured_turn(
-        ENTER, screen(), screen(64), trees=('<b name="Enter"/>', "<b/>é"), terminals=("$ ", "$ ls")
+        ENTER, screen(tree='<b name="Enter"/>', terminal="$ "), screen(64, tree="<b/>é", terminal="$ ls")
     )
     assert found == MeasuredTurn(
         screen_difference=0.1, is_grounded=True, tree_before=17, tree_after=5, terminal_changed=True
     )
-    same = measured_turn(None, screen(), screen(), trees=("", ""), terminals=("", ""))
+    same = measured_turn(None, *[screen(tree="", terminal="")] * 2)
     assert same == MeasuredTurn(
         screen_difference=0.0, is_grounded=False, tree_before=0, tree_after=0, terminal_changed=False
     )

@@ -258,7 +258,7 @@ def test_a_host_brings_screenshots_only_to_teams_that_it_works_for(host):
     door = spooled()
     (_, sha256), *_ = door.spool.frames_until(door.spool.newest())
     frame = SpooledFrame(foreign.pk, sha256, door.spool.read_frame(row.team_id, sha256))
-    door.spool.add("record_final_screen", '{"trajectory_id": 0, "frame": ""}', None, frame)
+    door.spool.add("record_final_screen", '{"trajectory_id": 0, "frame": ""}', None, [frame])
     deliver_all()
     assert Frame.objects.filter(team_id=row.team_id, sha256=sha256).exists()
     assert not Frame.objects.filter(team_id=foreign.pk).exists()

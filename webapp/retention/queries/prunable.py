@@ -21,6 +21,8 @@ from webapp.trajectories.models import Frame, SnapshotStatus, Trajectory, TurnRe
 
 BATCH = 20
 """Trajectories that go together: one short transaction."""
+SHOWN = ("frame", "accessibility", "terminal")
+"""Columns of a turn that name a `Frame`."""
 MOST = 10_000
 """Of one rule in one run; the next one goes on."""
 
@@ -82,13 +84,22 @@ def used_bytes(rule: RetentionRule) -> int:
     frames = Frame.objects.filter(team_id=rule.team_id)
     if rule.experiment_id:
         shown = TurnRecord.objects.filter(trajectory__experiment_id=rule.experiment_id)
-        frames = frames.filter(sha256__in=shown.values("frame"))
+        named = Q()
+        for column in SHOWN:
+            named |= Q(sha256__in=shown.exclude(**{column: None}).values(column))
+        frames = frames.filter(named)
     return frames.aggregate(total=Sum("num_bytes"))["total"] or 0
 
 
+def shown_by(turns: QuerySet[TurnRecord]) -> set[str]:
+    """Screenshots and texts of turns."""
+    return {sha for row in turns.values_list(*SHOWN) for sha in row if sha}
+
+
 def is_shown_by_others(sha256: str, gone: Container[int]) -> bool:
-    """Whether a trajectory that stays shows this frame."""
-    turns = TurnRecord.objects.filter(frame=sha256).values_list("trajectory_id", flat=True)
+    """Whether a trajectory that stays shows this screenshot or text."""
+    shows = Q(frame=sha256) | Q(accessibility=sha256) | Q(terminal=sha256)
+    turns = TurnRecord.objects.filter(shows).values_list("trajectory_id", flat=True)
     ends = Trajectory.objects.filter(final_frame=sha256).values_list("pk", flat=True)
     return any(pk not in gone for rows in (turns, ends) for pk in rows.iterator(chunk_size=500))
 
@@ -96,7 +107,7 @@ def is_shown_by_others(sha256: str, gone: Container[int]) -> bool:
 def _batch(rule: RetentionRule, ids: tuple[int, ...], gone: set[int], *, is_for_age: bool) -> Batch:
     """`gone` grows by `ids`."""
     gone.update(ids)
-    shown = set(TurnRecord.objects.filter(trajectory_id__in=ids).values_list("frame", flat=True))
+    shown = shown_by(TurnRecord.objects.filter(trajectory_id__in=ids))
     shown.update(Trajectory.objects.filter(pk__in=ids).values_list("final_frame", flat=True))
     frames = tuple(sha for sha in sorted(shown - {""}) if not is_shown_by_others(sha, gone))
     sizes = Frame.objects.filter(team_id=rule.team_id, sha256__in=frames).aggregate(total=Sum("num_bytes"))

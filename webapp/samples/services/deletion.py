@@ -14,7 +14,7 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import Experiment, TaskSet
 from webapp.live.event_publishing import publish
-from webapp.retention.queries.prunable import is_shown_by_others
+from webapp.retention.queries.prunable import is_shown_by_others, shown_by
 from webapp.samples.services.samples import TASK_SET
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import delete_unused_frames
@@ -27,7 +27,7 @@ def delete_samples(*, team: Team, user: User | None = None) -> int:
     ids = list(rows.values_list("pk", flat=True))
     if not ids:
         return 0
-    shown = set(TurnRecord.objects.filter(trajectory__experiment__in=ids).values_list("frame", flat=True))
+    shown = shown_by(TurnRecord.objects.filter(trajectory__experiment__in=ids))
     shown |= set(Trajectory.objects.filter(experiment__in=ids).values_list("final_frame", flat=True))
     with transaction.atomic():
         rows.filter(pk__in=ids).delete()

@@ -22,6 +22,7 @@ from webapp.trajectories.frame_files.contract import FileNames, FrameFile
 from webapp.trajectories.frame_files.names import frame_path
 from webapp.trajectories.models import Frame
 from webapp.trajectories.screenshot_jpegs import jpeg_of, thumb_of
+from webapp.trajectories.services.texts import text_names
 
 VARIANTS = {"png": "image/png", "jpg": "image/jpeg", "thumb.jpg": "image/jpeg"}
 """File name ending -> content type."""
@@ -68,9 +69,11 @@ def frame_bytes(sha256: str) -> int:
 def delete_unused_frames(sha256s: Iterable[str], unused_since: float) -> list[str]:
     """Remove the files of those that were not stored again after `unused_since` (seconds, wall clock).
 
-    Returns which are gone. A screenshot that is stored in the same moment is whole afterwards.
+    Returns which are gone. A screenshot or text that is stored in the same moment is whole afterwards.
     """
-    by_names = {_names(sha256): sha256 for sha256 in sha256s}
+    wanted = list(sha256s)
+    texts = set(Frame.objects.filter(sha256__in=wanted, width=0).values_list("sha256", flat=True))
+    by_names = {text_names(sha) if sha in texts else _names(sha): sha for sha in wanted}
     return [by_names[names] for names in frame_files().delete_unused(list(by_names), unused_since)]
 
 

@@ -47,6 +47,7 @@ def open_turn(
             height=observation.height,
             observation_text=observation.text,
             observed_at=observed_at,
+            **columns_of_texts(observation),
         )
         payload = {
             "trajectory": trajectory_id,
@@ -57,6 +58,14 @@ def open_turn(
             "observed_at_ms": int(observed_at.timestamp() * 1000),
         }
         publish_to(streams_of(trajectory_id, experiment_id), "turn.added", payload)
+
+
+def columns_of_texts(observation: Observation) -> dict[str, Any]:
+    """Columns of tree and terminal; none of a turn that read neither."""
+    read = observation.model_dump(mode="json", include={"accessibility", "terminal"})
+    if not read:
+        return {}
+    return {"read_texts": read} | {name: found["sha256"] or None for name, found in read.items()}
 
 
 @env_host.report_of_turns

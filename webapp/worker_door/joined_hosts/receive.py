@@ -16,11 +16,13 @@ from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
+from training.untrusted.packed_texts import NotAText, is_packed
 from training.untrusted.pictures import NotAPicture
 from webapp.fleet.models import JoinedHost
 from webapp.lib.outage_retries import passes
 from webapp.lib.remote_calls import call_named
 from webapp.trajectories.services.frames import store_frame
+from webapp.trajectories.services.texts import store_text
 from webapp.worker_door.joined_hosts.batches import Batch, NamedFrame, Received, SentReport
 from webapp.worker_door.joined_hosts.views import body_of, for_hosts
 from webapp.worker_door.ownership import answer, works_for
@@ -63,10 +65,13 @@ def _store(frames: list[NamedFrame], pictures: bytes) -> dict[str, str]:
             continue
         png = pictures[begin:end]
         try:
+            if is_packed(png):
+                store_text(frame.team, png, frame.sha256)
+                continue
             if hashlib.sha256(png).hexdigest() != frame.sha256:
                 raise NotAPicture("its bytes are others")
             store_frame(frame.team, png, sha256=frame.sha256)
-        except NotAPicture as error:
+        except (NotAPicture, NotAText) as error:
             log.warning("screenshot %s was refused: %s", frame.sha256, error)
             bad[frame.sha256] = f"screenshot {frame.sha256[:12]}: {error}"
     return bad

@@ -168,6 +168,12 @@ class GuestAgentClient:
     def waiting(self) -> Waiting | None:
         return None
 
+    def accessibility(self) -> str:
+        raise EnvError("QEMU's guest agent reads no accessibility tree", kind=ErrorKind.TASK, permanent=True)
+
+    def terminal(self) -> str:
+        raise EnvError("QEMU's guest agent reads no terminal", kind=ErrorKind.TASK, permanent=True)
+
     def begin_evaluation(self) -> None:
         """It runs as SYSTEM, which the desktop's user cannot reach."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from workers.desktops.contract import NotClean
@@ -18,21 +19,25 @@ LIMIT_S = 1.0
 EVALUATORS, PROGRAMS = 2, 3
 # One space in use and one made ahead: of each its first processes and its session bus.
 MOST = {EVALUATORS: 2, PROGRAMS: 4}
+# Of each space also launcher, bus and registry of accessibility.
+ACCESSIBLE = {EVALUATORS: 2, PROGRAMS: 10}
 
 
-def require_no_surplus(first: int) -> None:
+def require_no_surplus(first: int, *, with_accessibility: bool = False) -> None:
     """Raises NotClean when processes of the last trajectory are left in the desktop of this first process."""
     deadline = time.monotonic() + LIMIT_S
-    while found := surplus(first):
+    most = ACCESSIBLE if with_accessibility else MOST
+    while found := surplus(first, most):
         if time.monotonic() > deadline:
             raise NotClean(f"counted from outside, processes are left: {found}")
         time.sleep(0.01)
 
 
-def surplus(first: int) -> str:
+def surplus(first: int, allowed: Mapping[int, int] = MOST) -> str:
     """What a clean desktop, whose first process this is, has too much of; "" when it is clean."""
     depths = Counter(_depth(pid) - _depth(first) for pid in _descendants(first))
-    too_many = [f"{depths[depth]} at depth {depth}" for depth, most in MOST.items() if depths[depth] > most]
+    over = [depth for depth, most in allowed.items() if depths[depth] > most]
+    too_many = [f"{depths[depth]} at depth {depth}" for depth in over]
     return ", ".join(too_many + [f"{n} at depth {d}" for d, n in depths.items() if d > PROGRAMS])
 
 

@@ -53,8 +53,8 @@ class Takeovers:
         turns: list[Turn],
         after_turn: Callable[[], None],
     ) -> None:
+        self._assignment = assignment
         self._row = assignment.row
-        self._task = assignment.task
         self._has_agent = assignment.source is not Source.HUMAN
         self._environment = environment
         self._turns = turns
@@ -93,9 +93,7 @@ class Takeovers:
 
     def _attend(self, control: ControlNow, has_ended: Callable[[], bool], started: float) -> Takeover:
         """Record what the person does until control is over."""
-        recorder = TurnRecorder(
-            control, self._row, self._environment, self._task.instruction, self._turns, self._after_turn
-        )
+        recorder = TurnRecorder(control, self._assignment, self._environment, self._turns, self._after_turn)
         while control.status == ControlStatus.HELD and not has_ended():
             recorder.poll()
             time.sleep(POLL_S)

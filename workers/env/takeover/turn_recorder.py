@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
-from webapp.worker_door.assignments import ClaimedTrajectory
+from webapp.worker_door.assignments import Assignment
 from webapp.worker_door.human_control import ControlNow, HumanAction, human_actions, refresh_control
 from webapp.worker_door.trajectories import close_turn
 from workers.desktops.frame import Frame
@@ -34,16 +34,16 @@ class TurnRecorder:
     def __init__(
         self,
         control: ControlNow,
-        row: ClaimedTrajectory,
+        assignment: Assignment,
         environment: Environment,
-        instruction: str,
         turns: list[Turn],
         after_turn: Callable[[], None],
     ) -> None:
         self._control = control
-        self._row = row
+        self._row = assignment.row
+        self._config = assignment.config
         self._environment = environment
-        self._instruction = instruction
+        self._instruction = assignment.task.instruction
         self._turns = turns
         self._after_turn = after_turn
         self._frames: deque[Frame] = deque([environment.observe()], maxlen=KEPT_FRAMES)
@@ -94,7 +94,7 @@ class TurnRecorder:
     def _begin(self, frame: Frame) -> None:
         index = len(self._turns)
         text = self._instruction if index == 0 else ""
-        self._open = (frame, begin_turn(self._row, index, frame, text, Source.HUMAN))
+        self._open = (frame, begin_turn(self._row, index, frame, text, Source.HUMAN, self._config))
 
     def _close(self, action: Action | None) -> None:
         """End the open turn; without an action when the proxy went away in the middle of it."""

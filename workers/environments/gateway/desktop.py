@@ -17,7 +17,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.driven_desktop import Desktop
 from workers.desktops.screen_settling import Pace
 from workers.environments.decoded_frames import frame_of
-from workers.environments.gateway.vendor_contract import Sandbox, SandboxVendor
+from workers.environments.gateway.vendor_contract import ReadingVendor, Sandbox, SandboxVendor
 from workers.environments.gateway.window_control import ShellWindows
 
 CHUNK = 48 * 1024
@@ -63,6 +63,19 @@ class SandboxAgent:
 
     def waiting(self) -> Waiting | None:
         return None
+
+    def accessibility(self) -> str:
+        return self._reading.accessibility(self._sandbox)
+
+    def terminal(self) -> str:
+        return self._reading.terminal(self._sandbox)
+
+    @property
+    def _reading(self) -> ReadingVendor:
+        if isinstance(self._vendor, ReadingVendor):
+            return self._vendor
+        message = "this vendor's sandboxes give neither accessibility tree nor terminal"
+        raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
 
     def begin_evaluation(self) -> None:
         """A vendor has no such call."""

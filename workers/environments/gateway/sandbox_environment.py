@@ -45,6 +45,7 @@ class GatewayEnvironment:
         self._is_closed = False
         self.checks: tuple[MetricFinding, ...] = ()
         self.desktop = SandboxDesktop(vendor, sandbox, lossless_only=knobs.screenshot_format == "png")
+        self.desktop.reads = request.reads
 
     @classmethod
     def open(cls, request: EnvironmentRequest) -> Self:

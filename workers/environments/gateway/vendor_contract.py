@@ -17,7 +17,7 @@ Rules that every implementation keeps:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from training.contracts.types import Action
 from workers.desktops.agent_contract import ExecResult
@@ -79,3 +79,14 @@ class SandboxVendor(Protocol):
 
     def close(self) -> None:
         """Disconnect; sandboxes stay."""
+
+
+@runtime_checkable
+class ReadingVendor(Protocol):
+    """A vendor whose sandboxes also say what is on the screen (`prompt.observation`)."""
+
+    def accessibility(self, sandbox: Sandbox) -> str:
+        """OSWorld's XML of all widgets. Raises EnvError within seconds."""
+
+    def terminal(self, sandbox: Sandbox) -> str:
+        """Text of the terminal in front; "" when there is none."""

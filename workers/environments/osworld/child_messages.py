@@ -80,6 +80,15 @@ class NoArguments(Message):
     """No arguments, or an empty result."""
 
 
+class Read(Message):
+    what: Literal["accessibility", "terminal"]
+
+
+class Text(Message):
+    text: str | None
+    """None: the machine gave none."""
+
+
 class Act(Message):
     action: str
     """Python for pyautogui, or WAIT."""

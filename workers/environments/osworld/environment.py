@@ -7,9 +7,9 @@ and resets it; with OSWorld's own providers DesktopEnv reverts its machine itsel
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 
@@ -23,6 +23,7 @@ from training.tasks.supported_by.runtimes import PROGRAMS, osworld_runtime
 from workers.desktops import frame_images
 from workers.desktops.console_contract import ActionRefused, require_typable
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.desktop_texts import DesktopTexts
 from workers.desktops.frame import Frame
 from workers.desktops.screen_settling import wait_until_settled
 from workers.environments.contract import EnvironmentRequest
@@ -34,8 +35,10 @@ from workers.environments.osworld.child_messages import (
     Open,
     Opened,
     Prepare,
+    Read,
     Score,
     Screenshot,
+    Text,
 )
 from workers.environments.osworld.child_process import OsworldProcess
 from workers.environments.osworld.find_python import find_python
@@ -43,6 +46,8 @@ from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.prepare_and_score import use_place
 
 NAME = "osworld"
+OWN_READ_LIMIT_S = 30.0
+"""Of a tree or terminal of OSWorld's own machines: the library asks three times."""
 MARGIN_S = 30.0
 """On top of an action's own waiting."""
 
@@ -61,6 +66,7 @@ class OsworldEnvironment:
         self._host = self._lease(request)
         self._process: OsworldProcess | None = None
         self._seen: bytes | None = None
+        self._reads = request.reads
         self._task: Task | None = None
         """The one that is prepared: DesktopEnv may revert the desktop in the middle of it."""
         self._is_clean = True
@@ -175,7 +181,12 @@ class OsworldEnvironment:
         screenshot, self._seen = self._seen, None
         if screenshot is None:
             screenshot = self._call_for_screenshot("observe", NoArguments(), self._knobs.act_timeout_s)
-        return frame_of(screenshot)
+        frame = frame_of(screenshot)
+        if not self._reads:
+            return frame
+        # Our desktops are asked themselves; of its own machines DesktopEnv knows the address.
+        source = self._host.desktop.agent if self._host else OwnMachine(self._child)
+        return replace(frame, texts=DesktopTexts.read(self._reads, source))
 
     def act(self, action: Action) -> None:
         knobs = self._knobs
@@ -225,6 +236,25 @@ class OsworldEnvironment:
         host, self._host = self._host, None
         if host is not None:
             host.close()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMachine:
+    """What DesktopEnv's own controller reads of its machine."""
+
+    child: OsworldProcess
+
+    def accessibility(self) -> str:
+        return self._read("accessibility")
+
+    def terminal(self) -> str:
+        return self._read("terminal")
+
+    def _read(self, what: Literal["accessibility", "terminal"]) -> str:
+        found = self.child.call("read", Read(what=what), Text, OWN_READ_LIMIT_S)
+        if found.text is None:
+            raise EnvError(f"OSWorld's machine gave no {what}", kind=ErrorKind.GUEST)
+        return found.text
 
 
 def osworld_task(task: Task) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import math
 import secrets
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from training.contracts.types import Action, ActionKind, Task
 from training.tasks.task_json import to_osworld
 from workers.desktops.console_contract import ActionRefused, require_typable
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.desktop_texts import DesktopTexts
 from workers.desktops.frame import Frame
 from workers.environments.back_off import BackOff
 from workers.environments.contract import AtCapacity, EnvironmentRequest
@@ -41,6 +43,25 @@ OWN_ERRORS = frozenset({"desktop", "setup", "evaluator", "server"})
 """Codes of our server's 5xx answers: it has tried, a repetition of the request changes nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class SentTexts:
+    """Tree and terminal beside a server's screenshot."""
+
+    fields: dict[str, Any]
+
+    def accessibility(self) -> str:
+        if tree := self._sent("accessibility_tree"):
+            return tree
+        raise EnvError("the server sent no accessibility_tree", kind=ErrorKind.GUEST)
+
+    def terminal(self) -> str:
+        return self._sent("terminal")
+
+    def _sent(self, name: str) -> str:
+        found = self.fields.get(name)
+        return found if isinstance(found, str) else ""
+
+
 class RemoteEnvironment:
     """One episode at a time on one URL."""
 
@@ -51,6 +72,7 @@ class RemoteEnvironment:
         self._slot = slot
         self._transport = transport
         self._knobs = request.knobs
+        self._reads = request.reads
         self._key = request.key or secrets.token_hex(8)
         self._num_requests = 0
         self._episode_id = ""
@@ -124,7 +146,8 @@ class RemoteEnvironment:
             "action_space": "pyautogui",
             "screen_size": list(task.screen),
             "headless": True,
-            "require_a11y_tree": False,
+            "require_a11y_tree": self._reads.tree,
+            "require_terminal": self._reads.terminal,
         }
         body = {"task_config": to_osworld(task), "env_config": config}
         try:
@@ -253,6 +276,9 @@ class RemoteEnvironment:
         if not isinstance(encoded, str) or not encoded:
             raise EnvError(f"{self._slot.url} sent no screenshot")
         try:
-            return frame_of(base64.b64decode(encoded, validate=True))
+            frame = frame_of(base64.b64decode(encoded, validate=True))
         except binascii.Error as error:
             raise EnvError(f"{self._slot.url} sent a screenshot that is not base64") from error
+        return (
+            replace(frame, texts=DesktopTexts.read(self._reads, SentTexts(fields))) if self._reads else frame
+        )

@@ -75,6 +75,7 @@ class Session:
             "open": self.open,
             "prepare": self.prepare,
             "observe": self.observe,
+            "read": self.read,
             "act": self.act,
             "evaluate": self.evaluate,
             "close": self.close,
@@ -173,6 +174,13 @@ class Session:
     def observe(self) -> dict[str, Any]:
         """The screen now."""
         return self._seen(self._environment()._get_obs())
+
+    def read(self, what: str) -> dict[str, Any]:
+        """The accessibility tree or the terminal, as the library's own observation has it."""
+        controller = self._environment().controller
+        if what == "accessibility":
+            return {"text": controller.get_accessibility_tree()}
+        return {"text": controller.get_terminal_output() or ""}
 
     def act(self, action: str, pause_s: float, settle_s: float) -> dict[str, Any]:
         """Do one action, wait `pause_s`, then until two screens are equal but at most `settle_s`."""
