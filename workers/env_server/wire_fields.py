@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from training.contracts.types import Task
 from training.tasks.task_json import LoadError, task_from_osworld
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.desktop_texts import Reads
 from workers.desktops.frame import Frame
 from workers.env_server.episodes import Episode, UnknownEpisode
 from workers.environments.contract import AtCapacity
@@ -43,14 +44,24 @@ def read_fields(body: str | bytes) -> Fields:
 def observation(episode: Episode, frame: Frame, picture: str) -> Fields:
     """An observation; `picture` is the protocol's name of the base64 PNG.
 
-    Texts are "" and never null: clients measure their length. The desktops have no accessibility tree.
+    Texts are "" and never null: clients measure their length. They are so, too, where they were not requested
+    and where they could not be read.
     """
+    tree, terminal = frame.texts.tree, frame.texts.terminal
     return {
         picture: base64.b64encode(frame.png).decode(),
-        "accessibility_tree": "",
-        "terminal": "",
+        "accessibility_tree": (tree.text if tree else None) or "",
+        "terminal": (terminal.text if terminal else None) or "",
         "instruction": episode.task.instruction if episode.task else "",
     }
+
+
+def reads_of(config: Fields) -> Reads:
+    """Which texts the client wants with each screenshot."""
+    wanted = [config.get(name, False) for name in ("require_a11y_tree", "require_terminal")]
+    if not all(isinstance(one, bool) for one in wanted):
+        raise BadRequest("require_a11y_tree, require_terminal: true or false")
+    return Reads(*wanted)
 
 
 def task_of(fields: Fields, screen: tuple[int, int]) -> Task:

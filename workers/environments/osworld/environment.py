@@ -7,9 +7,9 @@ and resets it; with OSWorld's own providers DesktopEnv reverts its machine itsel
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from django.conf import settings
 
@@ -35,19 +35,16 @@ from workers.environments.osworld.child_messages import (
     Open,
     Opened,
     Prepare,
-    Read,
     Score,
     Screenshot,
-    Text,
 )
 from workers.environments.osworld.child_process import OsworldProcess
 from workers.environments.osworld.find_python import find_python
+from workers.environments.osworld.own_machine import OwnMachine
 from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.prepare_and_score import use_place
 
 NAME = "osworld"
-OWN_READ_LIMIT_S = 30.0
-"""Of a tree or terminal of OSWorld's own machines: the library asks three times."""
 MARGIN_S = 30.0
 """On top of an action's own waiting."""
 
@@ -236,25 +233,6 @@ class OsworldEnvironment:
         host, self._host = self._host, None
         if host is not None:
             host.close()
-
-
-@dataclass(frozen=True, slots=True)
-class OwnMachine:
-    """What DesktopEnv's own controller reads of its machine."""
-
-    child: OsworldProcess
-
-    def accessibility(self) -> str:
-        return self._read("accessibility")
-
-    def terminal(self) -> str:
-        return self._read("terminal")
-
-    def _read(self, what: Literal["accessibility", "terminal"]) -> str:
-        found = self.child.call("read", Read(what=what), Text, OWN_READ_LIMIT_S)
-        if found.text is None:
-            raise EnvError(f"OSWorld's machine gave no {what}", kind=ErrorKind.GUEST)
-        return found.text
 
 
 def osworld_task(task: Task) -> dict[str, Any]:

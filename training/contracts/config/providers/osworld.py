@@ -30,8 +30,8 @@ class OsworldConfig(ProviderSection):
     )
     accessibility: bool = knob(
         False,
-        "x11: programs publish their widgets, for evaluators of the accessibility tree; such a desktop is "
-        "rebuilt for every trajectory (0.5 s).",
+        "x11: programs publish their widgets, for evaluators of the accessibility tree; they also do where "
+        "prompt.observation reads it.",
     )
     python: PathText = knob("", "Python of OSWorld's environment; empty = .venv-osworld beside the product.")
     pause_s: float = knob(

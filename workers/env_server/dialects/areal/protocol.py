@@ -12,7 +12,15 @@ from workers.env_server.dialects.contract import Dialect
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program
-from workers.env_server.wire_fields import BadRequest, Fields, observation, pause_of, screen_of, task_of
+from workers.env_server.wire_fields import (
+    BadRequest,
+    Fields,
+    observation,
+    pause_of,
+    reads_of,
+    screen_of,
+    task_of,
+)
 from workers.environments.contract import EnvironmentRequest
 
 PICTURE = "screenshot_b64"
@@ -20,7 +28,9 @@ PICTURE = "screenshot_b64"
 
 def create(call: Call) -> Fields:
     screen = screen_of(call.fields, None, call.server.screen)
-    request = EnvironmentRequest(call.server.provider, screen, call.holder, key=call.key)
+    request = EnvironmentRequest(
+        call.server.provider, screen, call.holder, key=call.key, reads=reads_of(call.fields)
+    )
     return {"session_id": call.server.episodes.open(request).episode_id}
 
 

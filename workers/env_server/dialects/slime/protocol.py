@@ -9,7 +9,15 @@ from __future__ import annotations
 from workers.env_server.dialects.contract import Dialect
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program
-from workers.env_server.wire_fields import Fields, observation, pause_of, screen_of, task_of, text_of
+from workers.env_server.wire_fields import (
+    Fields,
+    observation,
+    pause_of,
+    reads_of,
+    screen_of,
+    task_of,
+    text_of,
+)
 from workers.environments.contract import EnvironmentRequest
 
 PICTURE = "screenshot_base64"
@@ -21,7 +29,9 @@ def reset(call: Call) -> Fields:
     config = call.fields.get("env_config") or {}
     screen = screen_of(config, call.fields.get("task_config"), call.server.screen)
     task = task_of(call.fields, screen)
-    request = EnvironmentRequest(call.server.provider, screen, call.holder, key=call.key)
+    request = EnvironmentRequest(
+        call.server.provider, screen, call.holder, key=call.key, reads=reads_of(config)
+    )
     episode = call.server.episodes.open(request)
     try:
         with call.server.episodes.use(episode.episode_id):
