@@ -6,6 +6,7 @@ and one question brings a program's whole tree: asking node by node takes second
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import gi
@@ -42,7 +43,7 @@ class Node:
     index: int
     role: str
     name: str
-    states: set[str]
+    states: frozenset[str]
     interfaces: set[str]
     children: "list[Node]" = field(default_factory=list)
     box: tuple[int, int, int, int] | None = None
@@ -130,7 +131,7 @@ class Walker:
             # Old toolkits send the children here instead of index and count.
             index, rest = (item[3], item[5:]) if isinstance(item[3], int) else (0, item[4:])
             interfaces, name, role, _description, states = rest
-            self._add(ref, parent, index, role_name(role), name, state_names(states), interfaces)
+            self._add(ref, parent, index, role_name(role), name, state_names(tuple(states)), interfaces)
 
     def _add(
         self,
@@ -139,7 +140,7 @@ class Walker:
         index: int,
         role: str,
         name: str,
-        states: set[str],
+        states: frozenset[str],
         interfaces: list[str],
     ) -> None:
         if len(self.nodes) < MAX_NODES:
@@ -156,7 +157,7 @@ class Walker:
             def then(answer: "GLib.Variant") -> None:
                 known[key] = answer.unpack()[0]
                 if len(known) == 4:
-                    states = state_names(known["states"])
+                    states = state_names(tuple(known["states"]))
                     role, interfaces = role_name(known["role"]), known["interfaces"]
                     self._add(ref, parent, index, role, known["name"], states, interfaces)
                     self._visit_children(ref, depth + 1)
@@ -255,14 +256,16 @@ def named(prefix: str, word: str) -> str:
     return f"{{{BASE}{PREFIXES[prefix]}}}{plain}"
 
 
+@cache
 def role_name(number: int) -> str:
     return Atspi.role_get_name(Atspi.Role(number)).replace(" ", "-") or "unknown"
 
 
-def state_names(bits: list[int]) -> set[str]:
-    """Names of the set bits; two numbers of 32 bits."""
+@cache
+def state_names(bits: tuple[int, ...]) -> frozenset[str]:
+    """Names of the set bits; two numbers of 32 bits. Of hundreds of widgets a dozen differ."""
     whole = sum(part << 32 * place for place, part in enumerate(bits))
-    return {name for number, name in STATES.items() if whole >> number & 1}
+    return frozenset(name for number, name in STATES.items() if whole >> number & 1)
 
 
 STATES = {
