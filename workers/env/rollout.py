@@ -171,9 +171,7 @@ class Rollout:
                 continue
             index, num_decided = len(self._turns), num_decided + 1
             frame = self._second_look(frame, index)
-            observation = begin_turn(
-                self._row, index, frame, text, self._assignment.source, self._assignment.config
-            )
+            observation = begin_turn(self._assignment, index, frame, text)
             trace.lap(TurnPart.REPORT)
             took_s = snapshots.take(index)
             deadline += took_s

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from training.contracts.config import ExperimentConfig, PromptConfig
 from training.contracts.types import Observation, Source
 from training.observations.turn_text import RawTexts, turn_text
-from webapp.worker_door.assignments import ClaimedTrajectory
+from webapp.worker_door.assignments import Assignment
 from webapp.worker_door.trajectories import open_turn
 from workers.desktops.desktop_texts import Reads
 from workers.desktops.frame import Frame
@@ -20,10 +20,11 @@ def texts_of(prompt: PromptConfig) -> Reads:
 
 
 def begin_turn(
-    row: ClaimedTrajectory, index: int, frame: Frame, message: str, source: Source, config: ExperimentConfig
+    assignment: Assignment, index: int, frame: Frame, message: str, source: Source | None = None
 ) -> Observation:
     """Report the screenshot and the turn that shows it; `message` is the instruction or the last result."""
-    observation = _observation(index, frame, message, config)
+    row, source = assignment.row, source or assignment.source
+    observation = _observation(index, frame, message, assignment.config)
     observed_at = datetime.fromtimestamp(frame.taken_at, tz=UTC)
     reports().report_with_screen(
         row.team_id, frame, open_turn, row.pk, index, source, observation, observed_at

@@ -41,7 +41,7 @@ class TurnRecorder:
     ) -> None:
         self._control = control
         self._row = assignment.row
-        self._config = assignment.config
+        self._assignment = assignment
         self._environment = environment
         self._instruction = assignment.task.instruction
         self._turns = turns
@@ -94,7 +94,7 @@ class TurnRecorder:
     def _begin(self, frame: Frame) -> None:
         index = len(self._turns)
         text = self._instruction if index == 0 else ""
-        self._open = (frame, begin_turn(self._row, index, frame, text, Source.HUMAN, self._config))
+        self._open = (frame, begin_turn(self._assignment, index, frame, text, Source.HUMAN))
 
     def _close(self, action: Action | None) -> None:
         """End the open turn; without an action when the proxy went away in the middle of it."""
