@@ -126,7 +126,7 @@ def check_shapes(found: dict[str, tuple[int, ...]], folder: Path) -> None:
     """Raise ExportError unless the tensors are those of the architecture that `folder` describes."""
     family = family_at(folder)
     with torch.device("meta"):
-        model = family.auto_class.from_config(AutoConfig.from_pretrained(folder))
+        model = family.auto_class.from_config(AutoConfig.from_pretrained(folder, trust_remote_code=False))
     model.tie_weights()
     wanted = {family.checkpoint_name(name): tuple(weight.shape) for name, weight in model.named_parameters()}
     missing, unknown = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 from training.checkpoints.base_weights import FILE as BASE_FILE
 from training.checkpoints.base_weights import BaseWeights
+from training.checkpoints.shard_reader import ShardReader
 from training.model.families.registry import family_at, family_of
 from training.model.lora import BASE, adapter_scales, is_adapter, merged
 from training.update.learner import Learner
@@ -59,7 +59,8 @@ def load_weights(learner: Learner, checkpoint: Path) -> None:
     weights = weights_of(learner)
     for name in (WEIGHTS, OLD_SHARDS):
         if (shards := checkpoint / name).is_dir():
-            dcp.load(weights if holds_all_weights(checkpoint) else adapters_of(learner), checkpoint_id=shards)
+            wanted = weights if holds_all_weights(checkpoint) else adapters_of(learner)
+            dcp.load(wanted, storage_reader=ShardReader(shards))
             return
     family = family_of(learner.policy.model)
     plain = {family.checkpoint_name(name.removeprefix(MODEL)): weight for name, weight in weights.items()}
@@ -77,7 +78,7 @@ def load_optimiser(learner: Learner, checkpoint: Path) -> None:
     shards = shards if shards.is_dir() else checkpoint / OLD_SHARDS
     tensors = optimiser_space(learner, shards)
     if tensors:  # before the first update there are none
-        dcp.load(tensors, checkpoint_id=shards)
+        dcp.load(tensors, storage_reader=ShardReader(shards))
     fill_optimiser(learner, tensors)
 
 
@@ -85,21 +86,13 @@ def optimiser_space(learner: Learner, shards: Path) -> dict[str, Any]:
     """Empty tensors, sharded like their weights, for the optimiser state that the checkpoint holds."""
     parameters = dict(learner.policy.named_parameters())
     space = {}
-    for key, shape in saved_shapes(shards).items():
+    for key, shape in ShardReader(shards).shapes().items():
         if not key.startswith(f"{OPTIMISER}|"):
             continue
         parameter = parameters[key.split("|")[1]]
         same = shape == tuple(parameter.shape)
         space[key] = torch.zeros_like(parameter.detach()) if same else torch.zeros(shape)
     return space
-
-
-def saved_shapes(shards: Path) -> dict[str, tuple[int, ...]]:
-    """Name and whole shape of every saved tensor."""
-    found = dcp.FileSystemReader(shards).read_metadata().state_dict_metadata
-    return {
-        key: tuple(saved.size) for key, saved in found.items() if isinstance(saved, TensorStorageMetadata)
-    }
 
 
 def fill_optimiser(learner: Learner, tensors: dict[str, Any]) -> None:
@@ -184,7 +177,7 @@ def _plain_tensors(shards: Path, plain: PlainModel) -> Iterator[torch.Tensor]:
         space = {name: torch.empty(sizes[name]) for name in saved}
         if space:
             keyed = {MODEL + name: tensor for name, tensor in space.items()}
-            dcp.load(keyed, checkpoint_id=shards, no_dist=True)
+            dcp.load(keyed, storage_reader=ShardReader(shards), no_dist=True)
         if base:
             space |= {name: base.read(name.replace(BASE, "."), sizes[name]) for name in wanted}
         tensors = merged(space, plain.scales)

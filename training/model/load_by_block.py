@@ -31,7 +31,7 @@ def has_safetensors(folder: str | Path) -> bool:
 def empty_model(config: str | Path | PretrainedConfig) -> PreTrainedModel:
     """The fp32 model of a config, or of a folder's, in training mode: weights on meta, buffers real."""
     if not isinstance(config, PretrainedConfig):
-        config = AutoConfig.from_pretrained(config)
+        config = AutoConfig.from_pretrained(config, trust_remote_code=False)
     with init_empty_weights(include_buffers=False):
         model = family_of(config).auto_class.from_config(config, dtype=torch.float32)
     model.tie_weights()  # every assignment inside made a parameter of its own

@@ -32,6 +32,9 @@ from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
 MODEL = "model"
+WEIGHTS = ".safetensors"
+MODEL_ENDINGS = (WEIGHTS, ".json", ".txt", ".jinja", ".model", ".md")
+"""What is taken of another host's model: no pickles and no code, which would run here."""
 KeepGoing = Callable[[], None]
 """Called between files; may raise."""
 
@@ -97,11 +100,16 @@ def fetch_model(path: str) -> Path | None:
     folder = Path(settings.DATA_DIR) / "models" / f"checkpoint-{found.pk}-{found.copy_sha256[:12]}"
     if not folder.is_dir():
         everything = read_manifest(place, found.copy_prefix, found.copy_sha256).files.items()
-        wanted = {name: file for name, file in everything if name == COMPLETE or name.startswith(f"{MODEL}/")}
-        manifest = Manifest(files=wanted)
+        manifest = Manifest(files={name: file for name, file in everything if _is_of_model(name)})
+        if not any(name.endswith(WEIGHTS) for name in manifest.files):
+            raise CopyDamaged(f"it has no model/*{WEIGHTS}: other weights are not taken from copies")
         _require_room(folder, manifest)
         fetch_folder(place, found.copy_prefix, manifest, folder)
     return folder.resolve()
+
+
+def _is_of_model(name: str) -> bool:
+    return name == COMPLETE or (name.startswith(f"{MODEL}/") and name.endswith(MODEL_ENDINGS))
 
 
 def _is_here(checkpoint: SavedCheckpoint, folder: Path) -> bool:

@@ -15,8 +15,9 @@ from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.batch.samples import Sample
 from training.checkpoints.base_weights import BaseGone, BaseWeights
+from training.checkpoints.shard_reader import ShardReader
 from training.checkpoints.store import CheckpointStore, ExperimentState, folder_bytes
-from training.checkpoints.tensors import holds_all_weights, optimiser_state, saved_shapes, weights_of
+from training.checkpoints.tensors import holds_all_weights, optimiser_state, weights_of
 from training.contracts.trainer_state import LearningStage
 from training.distributed.world import World, start_world, stop_world
 from training.model.lora import is_adapter, merged
@@ -109,7 +110,7 @@ def test_a_checkpoint_of_adapters_leaves_the_base_where_it_is(
     store = CheckpointStore(tmp_path / "checkpoints", keep_last=2, base=BaseWeights.of(base))
     folder = store.save(first, at_first_step(), base)
 
-    assert all(is_adapter(name) for name in saved_shapes(folder / "weights"))
+    assert all(is_adapter(name) for name in ShardReader(folder / "weights").shapes())
     assert folder_bytes(folder / "weights") < folder_bytes(copied / "weights") / 5
     weights = "model/model.safetensors"
     assert (folder / weights).read_bytes() == (copied / weights).read_bytes(), "merged as before"

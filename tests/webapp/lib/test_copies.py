@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 from django.core.files.storage import storages
 
 from testing.servers.s3_server import BUCKET, S3Server, s3_server
+from webapp.lib.copies import folder_copy
 from webapp.lib.copies.folder_copy import (
     MARK,
+    CopiedFile,
     CopyDamaged,
     Manifest,
     copied_sum,
@@ -102,10 +105,45 @@ def test_a_damaged_copy_leaves_no_folder(place, folder: Path, tmp_path: Path) ->
         read_manifest(copies, "checkpoints/1", manifest_sum)
 
 
+@pytest.mark.parametrize("sha256", ["../../../../dev/zero", "0" * 63, "0" * 64 + "/../x"])
+def test_a_manifest_names_contents_by_their_sums_alone(place, folder: Path, sha256: str) -> None:
+    copies, _ = place
+    upload_folder(copies, "x", folder)
+    body = json.dumps({"files": {"model/a": {"sha256": sha256, "num_bytes": 1}}}).encode()
+    forged = hashlib.sha256(body).hexdigest()
+    (folder / "forged").write_bytes(body)
+    copies.put(f"x/manifests/{forged}", folder / "forged")
+    with pytest.raises(CopyDamaged, match="sha256"):
+        read_manifest(copies, "x", forged)
+
+
+def test_a_file_that_is_larger_than_was_said_is_not_begun(place, folder: Path, tmp_path: Path) -> None:
+    copies, _ = place
+    whole = read_manifest(copies, "x", upload_folder(copies, "x", folder))
+    weights = whole.files["model/weights.bin"]
+    for num_bytes, error in ((1, "10240000 bytes, 1 were copied"), (weights.num_bytes, "")):
+        said = {"model/a": CopiedFile(sha256=weights.sha256, num_bytes=num_bytes)}
+        target = tmp_path / "b" / str(num_bytes)
+        if error:
+            with pytest.raises(CopyDamaged, match=error):
+                fetch_folder(copies, "x", Manifest(files=said), target)
+            assert not target.parent.exists()
+        else:
+            fetch_folder(copies, "x", Manifest(files=said), target)
+
+
+def test_a_list_of_files_without_end_is_not_read(place, folder: Path, monkeypatch) -> None:
+    copies, _ = place
+    manifest_sum = upload_folder(copies, "x", folder)
+    monkeypatch.setattr(folder_copy, "MAX_MANIFEST_BYTES", 100)
+    with pytest.raises(CopyDamaged, match="does not have the sum"):
+        read_manifest(copies, "x", manifest_sum)
+
+
 def test_no_file_leaves_the_folder(place, folder: Path, tmp_path: Path) -> None:
     copies, _ = place
     whole = read_manifest(copies, "x", upload_folder(copies, "x", folder))
-    for name in ("../outside", "/outside", "model/../../outside"):
+    for name in ("../outside", "/outside", "model/../../outside", "model/\0"):
         forged = Manifest(files={name: whole.files["state.json"]})
         with pytest.raises(CopyDamaged, match="no path within"):
             fetch_folder(copies, "x", forged, tmp_path / "b" / "fetched")

@@ -120,9 +120,11 @@ def test_what_cannot_be_had_is_refused(place, attempt, tmp_path) -> None:
     shutil.rmtree(there)
     for stored in (tmp_path / "shared" / record.copy_prefix / "files").iterdir():
         stored.write_bytes(b"other bytes")
-    with pytest.raises(CheckpointElsewhere, match=r"step 8.*is not on the host of gpu@here.*its sum differs"):
+    with pytest.raises(
+        CheckpointElsewhere, match=r"step 8.*is not on the host of gpu@here.*has 11 bytes, 0 were copied"
+    ):
         bring(attempt, here)
-    assert list(here.iterdir()) == []
+    assert not here.exists()
 
 
 def test_a_folder_that_this_host_sees_needs_no_copy(settings, attempt, tmp_path) -> None:
@@ -151,6 +153,23 @@ def test_a_report_of_the_same_folder_is_copied_anew_and_a_deleted_one_forgotten(
     assert list(place.names("checkpoints")) == []
     record.refresh_from_db()
     assert record.copy_sha256 == ""
+
+
+@pytest.mark.parametrize("has_safetensors", [True, False])
+def test_no_pickle_and_no_code_of_another_hosts_model_is_taken(place, attempt, tmp_path, has_safetensors):
+    record = save(attempt, tmp_path / "there", 8)
+    model = Path(record.path) / "model"
+    model.mkdir()
+    taken = {"config.json", "tokenizer.json", *(["model.safetensors"] if has_safetensors else [])}
+    for name in (*taken, "pytorch_model.bin", "training_args.pt", "modeling_evil.py", "weights.pkl"):
+        (model / name).write_text("{}")
+    copy_all(place)
+    shutil.rmtree(tmp_path / "there")
+    if has_safetensors:
+        assert {file.name for file in Path(bring_model(str(model))).iterdir()} == taken
+    else:
+        with pytest.raises(ModelNotFound, match=r"has no model/\*.safetensors"):
+            bring_model(str(model))
 
 
 def test_another_host_starts_from_it_exports_it_and_the_export_is_downloaded_anywhere(

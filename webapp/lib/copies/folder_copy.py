@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webapp.lib.copies.place import CopiesPlace
 
 MARK = "COPIED"
 """File of a folder that was copied, or fetched: the sum of its manifest."""
+MAX_MANIFEST_BYTES = 16 << 20
+MAX_FILES = 20_000
 
 
 class CopyDamaged(Exception):
@@ -33,15 +35,16 @@ class CopiedFile(BaseModel):
     """One file of a folder."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    sha256: str
-    num_bytes: int
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    """Also its name in the place: nothing that leads elsewhere, such as to a device that never ends."""
+    num_bytes: int = Field(ge=0)
 
 
 class Manifest(BaseModel):
     """All files of a folder, by their paths in it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    files: dict[str, CopiedFile]
+    files: dict[str, CopiedFile] = Field(max_length=MAX_FILES)
 
     @property
     def num_bytes(self) -> int:
@@ -76,7 +79,7 @@ def read_manifest(place: CopiesPlace, prefix: str, manifest_sum: str) -> Manifes
     """What was copied under that sum. Raises FileNotFoundError, CopyDamaged and OSError."""
     name = f"{prefix}/manifests/{manifest_sum}"
     with place.open(name) as file:
-        body = file.read()
+        body = file.read(MAX_MANIFEST_BYTES)
     if hashlib.sha256(body).hexdigest() != manifest_sum:
         raise CopyDamaged(f"{name} does not have the sum that it is named by")
     try:
@@ -99,6 +102,10 @@ def fetch_folder(
     `mark`: the manifest's sum, for `copied_sum`. `keep_going` is called between files and may raise.
     Raises FileNotFoundError, CopyDamaged and OSError.
     """
+    sizes = place.sizes(f"{prefix}/files")
+    for name, file in manifest.files.items():
+        if (found := sizes.get(_content(prefix, file))) not in (None, file.num_bytes):
+            raise CopyDamaged(f"{prefix}: {name} has {found} bytes, {file.num_bytes} were copied")
     draft = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}.part")
     try:
         draft.mkdir(parents=True)
@@ -140,7 +147,7 @@ def sum_of_file(path: Path) -> str:
 def safe_path(name: str) -> PurePosixPath:
     """A manifest's path. Raises CopyDamaged for one that leads out of its folder."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
+    if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
         raise CopyDamaged(f"{name!r} is no path within a folder")
     return path
 

@@ -38,6 +38,9 @@ class CopiesPlace(Protocol):
     def names(self, prefix: str) -> Iterator[str]:
         """Of all files whose names begin with `prefix/`."""
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Bytes of each file whose name begins with `prefix/`."""
+
     def remove(self, prefix: str) -> None:
         """Delete the files whose names begin with `prefix/`."""
 
@@ -79,6 +82,9 @@ class FolderPlace:
             if path.is_file() and not path.name.startswith("."):
                 yield path.relative_to(self._root).as_posix()
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        return {name: (self._root / name).stat().st_size for name in self.names(prefix)}
+
     def remove(self, prefix: str) -> None:
         shutil.rmtree(self._root / prefix, ignore_errors=True)
 
@@ -100,6 +106,9 @@ class BucketPlace:
 
     def names(self, prefix: str) -> Iterator[str]:
         return (one.name for one in self._bucket.under(f"{prefix}/"))
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        return {one.name: one.num_bytes for one in self._bucket.under(f"{prefix}/")}
 
     def remove(self, prefix: str) -> None:
         self._bucket.remove(self.names(prefix))
