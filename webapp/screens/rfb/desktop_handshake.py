@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from webapp.screens.rfb.protocol import (
     MAX_NAME,
+    MAX_SIDE,
     SECURITY_NONE,
     SERVER_INIT_LENGTH,
     SHARED,
@@ -22,7 +23,8 @@ Write = Callable[[bytes], Awaitable[None]]
 async def greet_desktop(read: Read, write: Write, *, name: str) -> bytes:
     """Open an RFB connection; returns its ServerInit with `name` in place of the server's own.
 
-    Raises RfbError when the server wants another version or a password: desktops have neither.
+    Raises RfbError when the server wants another version or a password, and for what no desktop says: a
+    program inside may have put another server in the place of ours.
     """
     version = await read(VERSION_LENGTH)
     if not version.startswith(b"RFB 003.") or version < VERSION:
@@ -36,6 +38,9 @@ async def greet_desktop(read: Read, write: Write, *, name: str) -> bytes:
         raise RfbError("the desktop's VNC server refused the connection")
     await write(SHARED)
     start = await read(SERVER_INIT_LENGTH)
+    width, height = int.from_bytes(start[0:2], "big"), int.from_bytes(start[2:4], "big")
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+        raise RfbError(f"the desktop says that its screen has {width} x {height} pixels")
     length = int.from_bytes(start[20:24], "big")
     if length > MAX_NAME:
         raise RfbError(f"the desktop's name has {length} bytes")

@@ -12,6 +12,8 @@ SHARED = b"\x01"
 SERVER_INIT_LENGTH = 24
 """Without the desktop's name, whose length stands in the last four bytes."""
 MAX_NAME = 4096
+MAX_SIDE = 16_384
+"""Pixels of a screen; a browser makes a picture of the size that the server says, before it has any."""
 
 
 class RfbError(Exception):
