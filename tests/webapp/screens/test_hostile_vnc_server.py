@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from django.conf import settings
 
 from testing.rfb_messages import SERVER_INIT
 from webapp.screens import relay_connection
@@ -65,8 +65,15 @@ async def test_the_browser_gets_our_name_of_the_desktop() -> None:
 
 
 @pytest.fixture
-def relay() -> Iterator[Relay]:
-    made = Relay(Path(settings.RUN_DIR), read_ticket)
+def short_dir() -> Iterator[Path]:
+    """A socket's path may be 107 bytes long."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def relay(short_dir: Path) -> Iterator[Relay]:
+    made = Relay(short_dir, read_ticket)
     yield made
     made.close()
 
