@@ -72,12 +72,8 @@ class Renderer(Pictures):
         if family_of_folder(folder).has_vision:
             size = {"shortest_edge": model.min_pixels, "longest_edge": model.max_pixels}
             processor = Qwen2VLImageProcessorPil.from_pretrained(folder, size=size)
-        return cls(
-            AutoTokenizer.from_pretrained(folder, trust_remote_code=False),
-            processor,
-            prompt,
-            published_stop_ids(folder),
-        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return cls(tokenizer, processor, prompt, published_stop_ids(folder))
 
     def _message_end(self) -> int:
         """The token that closes every message. Raises ValueError for a template without one."""
