@@ -216,6 +216,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "trajectory-detail": thing("/trajectories/{trajectory}/"),
     "trajectory-turns": thing("/trajectories/{trajectory}/turns/"),
     "turn-completion": thing("/trajectories/{trajectory}/turns/0/completion/"),
+    "turn-texts": thing("/trajectories/{trajectory}/turns/0/texts/"),
     "trajectory-status": thing("/trajectories/{trajectory}/status/"),
     "trajectory-summary": thing("/trajectories/{trajectory}/summary/"),
     "trajectory-snapshots": act("/trajectories/{trajectory}/snapshots/", 409),

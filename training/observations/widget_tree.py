@@ -81,6 +81,8 @@ def widgets_of(xml: str) -> Iterator[Widget]:
     """All of a tree, in the document's order. Raises BadTree."""
     if len(xml) > MAX_CHARS:
         raise BadTree(f"the tree has {len(xml)} characters; {MAX_CHARS} are read")
+    if "<!DOCTYPE" in xml:
+        raise BadTree("the tree declares a document type, which no tree of ours has")
     try:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:

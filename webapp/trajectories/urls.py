@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from webapp.trajectories import branch_views, views
+from webapp.trajectories import branch_views, observed_views, views
 from webapp.trajectories.side_by_side import views as side_by_side
 
 urlpatterns = [
@@ -12,6 +12,7 @@ urlpatterns = [
     path(
         "trajectories/<int:pk>/turns/<int:index>/completion/", views.turn_completion, name="turn-completion"
     ),
+    path("trajectories/<int:pk>/turns/<int:index>/texts/", observed_views.turn_texts, name="turn-texts"),
     path("trajectories/<int:pk>/status/", views.trajectory_status, name="trajectory-status"),
     path("trajectories/<int:pk>/summary/", views.trajectory_summary, name="trajectory-summary"),
     path("trajectories/<int:pk>/snapshots/", branch_views.switch_snapshots, name="trajectory-snapshots"),

@@ -113,6 +113,14 @@ def first_page(trajectory: Trajectory) -> FirstPage:
     return FirstPage(brief_turns(trajectory), whole)
 
 
+def shows_texts(trajectory: Trajectory, page: FirstPage) -> bool:
+    """Whether tree or terminal are read with its turns."""
+    experiment = trajectory.experiment
+    if experiment and experiment.settings.prompt.reads_text:
+        return True
+    return any(turn.read_texts for turn in page.whole)
+
+
 def milliseconds(start: Any, end: Any) -> int | None:
     """Time between two moments; None while one of them is missing."""
     return None if start is None or end is None else round((end - start).total_seconds() * 1000)

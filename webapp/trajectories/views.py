@@ -33,6 +33,7 @@ from webapp.trajectories.viewer_parts import (
     milestone_lane,
     render_turns,
     reward_context,
+    shows_texts,
     texts_of,
 )
 
@@ -110,6 +111,7 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
             "endFrame": end,
         },
         "end_frame": end,
+        "shows_texts": shows_texts(trajectory, turns),
         "lane": lane,
         "previous_group": previous_group,
         "next_group": next_group,

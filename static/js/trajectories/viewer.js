@@ -6,6 +6,7 @@ import { getJson } from "../lib/requests.js";
 import { putHtml, showHtml } from "../lib/server_html.js";
 import { Filmstrip } from "./filmstrip.js";
 import { GroupLane } from "./group_lane.js";
+import { ObservedTexts } from "./observed_texts.js";
 import * as player from "./player_state.js";
 import { TurnFeed } from "./turn_feed.js";
 import { startAlternatives } from "./token_alternatives.js";
@@ -27,6 +28,7 @@ const strip = new Filmstrip(find("filmstrip"));
 const lane = new GroupLane(find("lane"), () => ({ key: keyOf(player.currentTurn(state)), position: state.position }));
 const feed = new TurnFeed(root.dataset.turnsUrl, putTurns);
 const texts = new TurnTexts(root.dataset.turnsUrl);
+const observed = new ObservedTexts(root, parts.frame);
 const summary = new Refresher(fetchSummary, { minMs: 0 });
 const { rest, ...first } = JSON.parse(document.getElementById("player-data").textContent);
 const brief = player.briefTurns(rest, first.turns.at(-1));
@@ -64,6 +66,7 @@ function draw({ isSamePlace = false } = {}) {
   strip.select(keyOf(turn), { isScrolling: !isSamePlace });
   lane.mark();
   showCard(turn);
+  observed.show(turn);
   clearTimeout(timer);
   if (state.isPlaying) timer = setTimeout(() => update(player.tick(state)), player.tickMs(state));
 }
