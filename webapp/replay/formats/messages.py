@@ -25,6 +25,7 @@ from training.contracts.types import (
 from webapp.lib.request_values import read_json
 from webapp.replay.formats.conversation import IMAGE, Message, ReadProblem
 from webapp.replay.formats.images import StoredImage
+from webapp.replay.formats.observed_texts import Keep, read_sections
 
 TAGS = ("tool_call", "answer", "action")
 """Searched one after the other: a pattern with a tag at both ends takes the square of the length."""
@@ -34,7 +35,7 @@ PIXELS = (2, 2)
 """Source and target of coordinates that are pixels already: equal grids change nothing."""
 
 
-def turns_of_messages(messages: list[Message], images: list[StoredImage]) -> list[Turn]:
+def turns_of_messages(messages: list[Message], images: list[StoredImage], keep: Keep) -> list[Turn]:
     """One turn per assistant message, on the screen that was shown last, or on none. Raises ReadProblem."""
     turns: list[Turn] = []
     waiting = iter(images)
@@ -47,7 +48,10 @@ def turns_of_messages(messages: list[Message], images: list[StoredImage]) -> lis
             text = message.text.replace(IMAGE, "").strip()
         elif message.role == "assistant":
             turn = read_turn(len(turns), screen, text, message.text, f"messages[{message.place}]")
-            turns.append(turn.model_copy(update={"is_context": not message.is_learned}))
+            read = {name: keep(raw) for name, raw in read_sections(text).items()}
+            seen = turn.observation.model_copy(update=read)
+            changes = {"is_context": not message.is_learned, "observation": seen}
+            turns.append(turn.model_copy(update=changes))
             text = ""
     if not turns:
         raise ReadProblem("messages", "no assistant message")

@@ -22,6 +22,7 @@ from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.formats.conversation import ReadProblem
 from webapp.replay.formats.messages import read_action
+from webapp.replay.formats.observed_texts import raw_texts, sections
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.replay.turn_edits import TurnEdit, as_trained
 from webapp.replay.turn_ratings import bad_turns
@@ -126,6 +127,7 @@ def own_record(
                 "branch": lineage_of(row),
                 "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in recorded],
                 "thoughts": {str(turn.index): turn.thought for turn in row.turns.all() if turn.thought},
+                **({"texts": texts} if (texts := raw_texts(recorded)) else {}),
                 **({"edit": entry.edit} if entry.edit else {}),
                 **({"part": entry.part} if entry.part else {}),
                 "terms": row.terms,
@@ -152,7 +154,7 @@ def conversation(
     shas: list[str] = []
     domain = entry.family or "desktop"
     thoughts = {row.index: row.thought for row in entry.trajectory.turns.all()}
-    last_kind = ""
+    last_kind, raw = "", raw_texts(turns)
     for turn, is_context in zip(turns, context_turns(turns), strict=True):
         sha = turn.observation.sha256
         mark = ""
@@ -162,7 +164,8 @@ def conversation(
         reply = f"[Last Action Result]\nAction '{last_kind}' executed successfully."
         if not last_kind:
             reply = f"[Task]\n{instruction}"
-        messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{reply}"})
+        read = sections(turn.observation, raw)
+        messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{reply}{read}"})
         assert turn.action is not None
         where = f"entry {entry.pk}, turn {turn.index + 1}"
         thought = thoughts.get(turn.index, "") if turn.completion else ""

@@ -20,6 +20,7 @@ from webapp.replay.formats.conversation import (
 )
 from webapp.replay.formats.images import StoredImage, read_image
 from webapp.replay.formats.messages import instruction_of, turns_of_messages
+from webapp.replay.formats.observed_texts import keeper, with_known_texts
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.services.imported_records import Record
 from webapp.replay.services.inbox import ADMISSION_SCORE
@@ -45,10 +46,11 @@ def read_record(data: dict[str, Any], team: Team, tasks: KnownTasks, *, keep_ima
     images = [
         read_image(team, text, f"images[{place}]", is_kept=keep_images) for place, text in enumerate(texts)
     ]
+    keep = keeper(team, is_kept=keep_images)
     if own.get("turns"):
-        turns = own_turns(own["turns"], images)
+        turns = with_known_texts(own_turns(own["turns"], images), own, team, keep)
     else:
-        turns = turns_of_messages(messages, images)
+        turns = turns_of_messages(messages, images, keep)
     return Record(
         task=task,
         turns=turns,

@@ -19,7 +19,7 @@ from webapp.replay.services.labels import label_entry
 from webapp.replay.turn_edits import NothingGood, TurnEdit
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling
-from webapp.trajectories.services.turns import stored_actions
+from webapp.trajectories.services.turns import columns_of_texts, stored_actions
 
 ASSUMED_TAG = "assumed-reward"
 
@@ -137,6 +137,7 @@ def turn_row(trajectory: Trajectory, turn: Turn, thought: str = "") -> TurnRecor
         parse_error=turn.parse_error or "",
         action_error=turn.action_error or "",
         screen_changed=turn.screen_changed,
+        **columns_of_texts(turn.observation),
         measured=turn.measured and turn.measured.model_dump(mode="json"),
         terms=[term.model_dump(mode="json") for term in turn.terms],
         is_context=turn.is_context,
