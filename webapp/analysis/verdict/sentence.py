@@ -27,7 +27,7 @@ def evidence(verdict: Verdict) -> str:
         return ""
     chance = f", {p_value(line.p)}" if line.p is not None else ""
     text = (
-        f"{line.kind} success {percent(line.before.value)} before, {percent(line.after.value)} after "
+        f"{line.kind.lower()} success {percent(line.before.value)} before, {percent(line.after.value)} after "
         f"({points_text(line.gain)}{chance}, n = {line.num_samples})"
     )
     return f"{text}; {line.num_at_limit} more only at a limit" if line.num_at_limit else text

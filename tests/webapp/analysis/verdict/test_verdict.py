@@ -88,7 +88,7 @@ def test_a_run_that_destroyed_itself_names_the_rate_and_takes_it_back() -> None:
     series(experiment, "optimiser/grad_norm", 1.0, 0.0, 0.0)
     found = verdict(experiment)
     assert (found["outcome"], found["since_step"]) == ("collapsed", 2)
-    assert "Greedy success 38 % before, 0 % after (−38 points, p < 0.001, n = 72)" in found["text"]
+    assert "greedy success 38 % before, 0 % after (−38 points, p < 0.001, n = 72)" in found["text"]
     assert "learning rate is 83 times that of the preset" in found["text"]
     assert found["remedy"] == {"optimiser.learning_rate": str(rate)}
 
