@@ -142,7 +142,7 @@ def test_the_calls_of_others_mean_what_ours_mean(arguments, means):
         ("pyautogui.click(5, 6, button='right')", {"kind": "right_click", "x": 5, "y": 6}, "pyautogui"),
         ("<action>scroll left 2</action>", {"kind": "scroll", "scroll_x": -2}, "keyboard-mouse"),
         ('<answer>{"action": "wait"}</answer>', {"kind": "wait", "seconds": 1.0}, "json"),
-        ("<answer>FAIL</answer>", {"kind": "terminate", "status": "failure"}, "words"),
+        ("<answer>FAIL</answer>", {"kind": "terminate", "status": "failure"}, "pyautogui"),
     ],
 )
 def test_every_dialect_of_a_policy_can_be_imported(content, action, dialect):
@@ -151,8 +151,13 @@ def test_every_dialect_of_a_policy_can_be_imported(content, action, dialect):
 
 
 def test_a_message_with_several_calls_is_one_turn():
+    found = read_action("pyautogui.keyDown('ctrl'); pyautogui.click(5, 6); pyautogui.press('a')", "here")
+    assert [action.kind for action in found.actions] == ["key_down", "click", "key"]
+
+
+def test_a_click_between_a_key_that_goes_down_and_up_is_one_action():
     found = read_action("pyautogui.keyDown('ctrl'); pyautogui.click(5, 6); pyautogui.keyUp('ctrl')", "here")
-    assert [action.kind for action in found.actions] == ["key_down", "click", "key_up"]
+    assert [(action.kind, action.modifiers) for action in found.actions] == [("click", ("ctrl",))]
 
 
 @pytest.mark.parametrize(
