@@ -1,8 +1,6 @@
-"""Trees and terminals travel with entries: in lines of ours and of Slime-OSWorld, and in ATIF archives."""
+"""Trees and terminals travel with entries, in lines of ours and of Slime-OSWorld."""
 
 import json
-from io import BytesIO
-from zipfile import ZipFile
 
 import pytest
 
@@ -10,7 +8,6 @@ from testing.factories import make_replay_entry, make_task, make_team, make_user
 from testing.observed_texts import read_with, tree, widget
 from testing.replay_imports import import_lines
 from training.contracts.observed_text import MeasuredTurn
-from webapp.replay.formats.atif.archive import archive_pieces, documents
 from webapp.replay.formats.observed_texts import read_sections
 from webapp.replay.formats.slime_export import export_line
 from webapp.replay.models import ReplayEntry
@@ -58,14 +55,6 @@ def test_a_text_that_is_not_what_it_is_named_is_left_out(entry):
     record["metadata"]["deskhand"]["texts"] = dict.fromkeys(texts, "another")
     first, _ = brought_back(json.dumps(record), entry)
     assert (first.accessibility, first.terminal, first.read_texts) == (None, None, None)
-
-
-def test_an_archive_carries_them(entry):
-    with ZipFile(BytesIO(b"".join(archive_pieces([entry])))) as archive:
-        (document,) = documents(archive)
-        line = json.dumps(document.line())
-    first, _ = brought_back(line, entry)
-    assert (read_text(first.accessibility), read_text(first.terminal)) == (TREE, TERMINAL)
 
 
 def test_a_line_of_slimes_brings_what_its_agent_read():

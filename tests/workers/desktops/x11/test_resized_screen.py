@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from training.contracts.types import Action, Task
+from training.contracts.types import Action
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.env.rollout import Rollout
+from workers.environments.agent_hands import AgentHands
 
 pytestmark = pytest.mark.desktop
 XRANDR = """
@@ -91,9 +91,7 @@ def test_a_screen_that_became_smaller_is_no_lost_desktop_and_the_reset_restores_
 @pytest.mark.parametrize(("x", "refused"), [(1279, False), (1280, True), (1900, True), (0, False)])
 def test_an_action_is_measured_by_the_picture_and_not_by_the_task(x, refused):
     done: list[Action] = []
-    task = Task(task_id="t", instruction="x", screen=(1920, 1080))
-    assignment = SimpleNamespace(row=None, task=task, branch=None)
-    rollout = Rollout(assignment, SimpleNamespace(act=done.append), None)
-    error = rollout._act(Action(kind="click", x=x, y=5), (1280, 720))
-    assert (error is not None) == refused
+    hands = AgentHands(SimpleNamespace(act=done.append))
+    tried = hands.do((Action(kind="click", x=x, y=5),), (1280, 720))
+    assert (tried.error is not None) == refused
     assert len(done) == (not refused)
