@@ -91,6 +91,8 @@ def changes_of_run(experiment: Experiment, verdict: Verdict) -> dict[str, str]:
     config = experiment.settings
     if verdict.outcome in STUCK and verdict.alarm and verdict.onset:
         return changes_for(verdict.alarm, verdict.onset)
+    if verdict.outcome in (RunOutcome.RUNNING, RunOutcome.UNKNOWN):
+        return {}  # nothing is known to be wrong yet
     if verdict.suspect:
         return set_back(experiment, verdict.suspect)
     if verdict.outcome in FELL:

@@ -127,6 +127,12 @@ def test_a_collapse_shows_while_it_runs_before_any_second_evaluation() -> None:
     assert found["text"].startswith("So far: collapsed since step 4")
 
 
+def test_an_odd_setting_is_named_at_once_and_set_back_only_where_something_went_wrong() -> None:
+    found = verdict(run(30, status="running", optimiser__learning_rate=0.5))
+    assert "learning rate" in found["text"]
+    assert found["remedy"] == {}
+
+
 def test_page_list_and_api_say_the_same(client: Client) -> None:
     team = make_team()
     experiment = run(27, 0, team=team, optimiser__learning_rate=0.5)
