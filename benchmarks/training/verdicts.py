@@ -1,11 +1,11 @@
-"""Verdicts of runs that were made bad on purpose: is the sentence right, and does its remedy rescue the clone?
+"""Verdicts of runs that were made bad: is the sentence right, and does its remedy rescue the clone?
 
 Each lane trains First desk's start on real desktops with one setting changed, and is evaluated before and
 after. Then Chromium opens its page, reads the verdict, presses "Clone with this remedy" and launches what the
 form holds, unchanged. A run without a change is the healthy one.
 
-Bar, per lane: the verdict's outcome and its remedy's setting are the expected ones; the clone's greedy success
-is at most 5 points below the healthy run's. The healthy run's verdict is not a bad one.
+Bar, per lane: the verdict's outcome and its remedy's setting are the expected ones; the clone's greedy
+success is at most 5 points below the healthy run's. The healthy run's verdict is not a bad one.
 
     python -m benchmarks.training.verdicts [--lanes fast_rate] [--steps 6] [--resume]
 """
@@ -33,7 +33,7 @@ LANES: dict[str, tuple[dict[str, object], set[str], str]] = {
         "tasks.families",
     ),
 }
-"""Lane -> what is set wrong, the outcomes that would be right, and the setting that the remedy must change."""
+"""Lane -> what is set wrong, the outcomes that would be right, and the setting that the remedy changes."""
 WITHIN = 0.05
 LIMIT_S = 1500
 HEADER = ("lane", "set wrong", "verdict", "remedy", "clone greedy", "healthy greedy", "bar")
