@@ -52,6 +52,12 @@ LEARNING = (
         ),
     ),
     Claim(
+        result="verdicts",
+        says="The verdict on a run made bad is right, and its one remedy rescues the clone",
+        figure=lambda found: each(_verdict(run) for run in found["runs"]),
+        n=lambda found: f"one run each, {found['runs'][0]['budget']['steps']} steps, 72 held-out tasks",
+    ),
+    Claim(
         result="remedies",
         says="The remedy on an alarm's page ends the alarm",
         figure=lambda found: f"{sum(run['passed'] for run in found['runs'])} of {len(found['runs'])} tried",
@@ -73,6 +79,12 @@ LEARNING = (
         missed=("Two steps ahead ends 18 points lower, and saves 18 % of the time; the bar is 20.",),
     ),
 )
+
+
+def _verdict(run: Figures) -> str:
+    """A lane, its verdict, and greedy success at the end of the run and of its clone."""
+    reached = [percent(one["greedy"]) for one in (run["first"], run["clone"]) if one]
+    return f"{run['lane'].replace('_', ' ')}: {run['first']['outcome']}, {', clone '.join(reached)}"
 
 
 def _seeds(found: Figures) -> list[Figures]:
