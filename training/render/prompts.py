@@ -67,30 +67,30 @@ def later_text(prompt: PromptConfig, text: str, instruction: str) -> str:
 
     The short style repeats the instruction right before the answer: a small model need not look back.
     """
-    told, read = _split(prompt, text)
+    said, read = _split(prompt, text)
     if prompt.style == "tool-call":
         return read
     if prompt.style == "first-desk":
-        words = "\n".join(part for part in (told, _split(prompt, instruction)[0]) if part)
+        words = "\n".join(part for part in (said, _split(prompt, instruction)[0]) if part)
     else:
-        words = told or "The screen now:"
+        words = said or "The screen now:"
     return f"{words}\n\n{read}" if read else words
 
 
 def words_now(prompt: PromptConfig, text: str, task: str, *, is_kept: bool) -> str:
     """A turn's text as it stands in a later context: without tree and terminal where they are not kept, and
     with the words of `task` where the turns before it are not shown."""
-    told, read = _split(prompt, text)
+    said, read = _split(prompt, text)
     if not read and not task:
         return text
-    words = _split(prompt, task)[0] if task else told
+    words = _split(prompt, task)[0] if task else said
     if not read:
         return words
     return f"{words}\n\n{read if is_kept else OLD_TEXTS}"
 
 
 def _split(prompt: PromptConfig, text: str) -> tuple[str, str]:
-    """(what the agent is told, tree and terminal), where the prompt reads them."""
+    """(instruction or result, tree and terminal), where the prompt reads them."""
     return split_text(text) if prompt.reads_text else (text, "")
 
 

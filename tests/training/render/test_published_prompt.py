@@ -71,9 +71,9 @@ def test_every_step_has_the_tokens_of_the_published_agents_messages(published: R
         text = text.replace("<|image_pad|>", pads)
         assert published.context(turns).token_ids == published.tokenizer(text)["input_ids"]
         turns[-1] = replace(turns[-1], completion=tuple(published.completion_ids(reply)))
-    told = published.tokenizer.decode(published.context([*turns, turns[0]]).token_ids)
-    assert "Step 5: Do thing 4.<|im_end|>" in told
-    assert "Do thing 4.\n<tool_call>" not in told
+    prompt_text = published.tokenizer.decode(published.context([*turns, turns[0]]).token_ids)
+    assert "Step 5: Do thing 4.<|im_end|>" in prompt_text
+    assert "Do thing 4.\n<tool_call>" not in prompt_text
 
 
 def test_a_published_completion_is_read_on_its_grid(published: Renderer) -> None:
@@ -104,9 +104,9 @@ def test_an_agent_without_words_is_named() -> None:
 def test_without_the_published_words_the_layout_has_our_own() -> None:
     own = renderer(style="tool-call", history="actions", keep_last_images=1)
     first = SeenTurn(text="Save it.", completion=tuple(own.completion_ids("no call\nat all")))
-    told = own.tokenizer.decode(own.context([first, SeenTurn(text="")]).token_ids)
-    assert "<tool_call>" in told
-    assert "Task: Save it.\n\nDone so far:\nStep 1: no call<|im_end|>" in told
+    prompt_text = own.tokenizer.decode(own.context([first, SeenTurn(text="")]).token_ids)
+    assert "<tool_call>" in prompt_text
+    assert "Task: Save it.\n\nDone so far:\nStep 1: no call<|im_end|>" in prompt_text
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from training.contracts.observed_text import ObservedText
 from training.contracts.types import Action, ActionKind, Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.render.history_window import SeenTurn
 
-TOLD = ["Choose row 4.", "", "The last answer held no action."]
-TURNS = [SeenTurn(text=f"{told}\n\n[Accessibility tree]\nrow {n} 1,{n}") for n, told in enumerate(TOLD)]
+INSTRUCTIONS = ["Choose row 4.", "", "The last answer held no action."]
+TURNS = [
+    SeenTurn(text=f"{words}\n\n[Accessibility tree]\nrow {n} 1,{n}") for n, words in enumerate(INSTRUCTIONS)
+]
 
 
 def words(**prompt: object) -> str:

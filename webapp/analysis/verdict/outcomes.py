@@ -41,10 +41,6 @@ class RunOutcome(StrEnum):
     def icon(self) -> str:
         return "alert" if self.tone in ("bad", "warning") else "check" if self.tone == "good" else "info"
 
-    @property
-    def is_bad(self) -> bool:
-        return self in (RunOutcome.WORSE, RunOutcome.COLLAPSED, RunOutcome.BABBLES)
-
 
 R = RunOutcome
 LABELS = {
