@@ -23,6 +23,7 @@ from benchmarks.gpu.policy_process import TOKEN, PolicyProcess
 from benchmarks.gpu.screens import screen_png
 from testing.servers.route_server import Refused, RouteServer
 from training.contracts import coordinator as routes
+from training.contracts.eye_test import EyeTestAnswer
 from training.contracts.route_types import Nothing, Route
 from training.contracts.types import (
     Completion,
@@ -171,6 +172,9 @@ class RecordedWorld:
                 command=Control.RUN, needs_weights=self._needs_weights()
             ),
             routes.WEIGHTS: self._sync_weights,
+            routes.EYES: lambda asked: EyeTestAnswer.model_validate(
+                self._ask_policy("POST", "/eyes", asked.model_dump(mode="json"))
+            ),
             routes.ENGINE: self._rest,
         }
 

@@ -43,10 +43,11 @@ from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_case import Case, Row, play, same_tokens, talks_of
 from benchmarks.gpu.rollout_load import Load, Plan, Way, hash_of
 from benchmarks.report import RESULTS, finish, print_table
-from testing.training.sglang_client import Sglang, server_info
+from testing.training.sglang_client import Sglang
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
 from training.sampler.sglang import server_endpoints
+from training.sampler.sglang.server_endpoints import server_info
 
 MIN_HIT_RATE = 0.85
 MAX_OVERHEAD = 0.05

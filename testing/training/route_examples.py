@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from training.contracts import coordinator, policy_server
+from training.contracts.eye_test import EyeTestRequest
 from training.contracts.route_types import Nothing, Route
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import (
@@ -85,6 +86,7 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
         alarms=(Alarm(name="zero_variance", step=1, value=1, limit=0.8, message="m", remedy="r"),),
     ),
     coordinator.WEIGHTS: Load(path="/w", policy_version=2),
+    coordinator.EYES: EyeTestRequest(is_whole=False),
     coordinator.ENGINE: coordinator.EngineCommand(command="sleep"),
     coordinator.CONTROL: Nothing(),
     coordinator.FRAME: coordinator.FrameName(sha256="ab" * 32),
@@ -97,6 +99,7 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
     policy_server.FORGET: policy_server.TrajectoryName(trajectory_id="7"),
     policy_server.WEIGHTS: Bucket(channel="nccl", names=["w"], shapes=[[2, 3]], dtype="bfloat16"),
     policy_server.CANARY: Nothing(),
+    policy_server.EYES: EyeTestRequest(is_whole=True),
     policy_server.ENGINE: Nothing(),
     policy_server.SLEEP: Nothing(),
     policy_server.END_HOSTS: policy_server.EndedHosts(hosts={"near": 2000}),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx
 
 from training.sampler.sglang.http_client import CONNECT_S, JSON, encoded
-from training.sampler.sglang.server_endpoints import Body, Call, SglangUnreachable
+from training.sampler.sglang.server_endpoints import Call, SglangUnreachable
 
 T = TypeVar("T")
 
@@ -42,8 +41,3 @@ class Sglang:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def server_info() -> Call[Body]:
-    """All settings and the scheduler's figures."""
-    return Call("GET", "/server_info", lambda content: json.loads(content))

@@ -16,6 +16,8 @@ from pydantic_core import to_jsonable_python
 from testing.servers.route_server import Refused, RouteServer
 from testing.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
 from training.contracts import coordinator as routes
+from training.contracts.config import SamplingConfig
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.route_types import LOADING, Nothing, Route
 from training.contracts.types import (
     Action,
@@ -30,6 +32,7 @@ from training.contracts.types import (
 from training.contracts.weight_requests import Canary, WeightsRequest
 from training.sampler.engine import EngineSequence
 from training.sampler.engines.request_batching import BatchingEngine
+from training.sampler.eye_test import look
 from training.sampler.weights.receive_in_process import LocalReceiver
 from training.sampler.weights.receiver import WeightSyncHandler
 
@@ -112,6 +115,7 @@ class ToyCoordinator:
             ),
             routes.CHECKPOINT_ROOM: lambda _: routes.RoomAnswer(shortage=next(self.wishes.shortages, "")),
             routes.WEIGHTS: self._sync_weights,
+            routes.EYES: self._eyes,
             routes.CONTROL: self._control,
             routes.FRAME: lambda frame: self.desktops.frame(frame.sha256),
         }
@@ -190,6 +194,10 @@ class ToyCoordinator:
                 raise Refused(409, str(error)) from error
             canary = self.canary() if request.stage in ("load", "commit") else None
             return routes.WeightsSynced(**answer.model_dump(), canary=canary)
+
+    def _eyes(self, request: EyeTestRequest) -> EyeTestAnswer:
+        handling = look(self.batched, self.desktops.renderer, SamplingConfig(), request)
+        return asyncio.run_coroutine_threadsafe(handling, self.loop).result()
 
     def canary(self) -> Canary:
         """The engine's logprobs of a fixed prompt with a picture."""

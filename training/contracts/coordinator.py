@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.route_types import Nothing, Route
 from training.contracts.trainer_reports import (
     CheckpointDeleted,
@@ -230,6 +231,13 @@ WEIGHTS: Route[WeightsRequest, WeightsSynced] = Route(
     WeightsSynced,
     "One step of a weight sync, passed to the policy server; 409 when it refuses. `canary` comes "
     "after `load` and `commit`; the trainer computes its own logprobs of it and reports `sync/drift`.",
+)
+EYES = Route(
+    "POST",
+    "/eyes",
+    EyeTestRequest,
+    EyeTestAnswer,
+    "What the policy server's engine reads, before evaluations; the trainer compares its own logprobs.",
 )
 ENGINE = Route(
     "POST",

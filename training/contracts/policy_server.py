@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.route_types import Nothing, Route
 from training.contracts.types import Completion, Wire
 from training.contracts.weight_requests import WEIGHTS_REQUEST, Canary, WeightsAnswer, WeightsRequest
@@ -115,6 +116,13 @@ WEIGHTS: Route[WeightsRequest, WeightsAnswer] = Route(
     "One step of a weight sync; 400 when the engine refuses it.",
 )
 CANARY = Route("POST", "/canary", Nothing, Canary, "The engine's logprobs of the fixed canary prompt.")
+EYES = Route(
+    "POST",
+    "/eyes",
+    EyeTestRequest,
+    EyeTestAnswer,
+    "What the engine is, its logprobs of fixed answers to fixed pictures or texts, and its greedy clicks.",
+)
 ENGINE = Route(
     "GET",
     "/engine",

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
+from training.contracts.eye_test import EyeTest
 from training.contracts.stage_names import StageName
 from training.contracts.types import Wire
 
@@ -162,6 +163,8 @@ class EvaluationResult(Report):
     """family -> (successes, scored trajectories, of the successes those at a limit)"""
     by_task: dict[str, tuple[int, int, int, int]] = Field(default_factory=dict)
     """task_id -> (successes, scored trajectories, group_id, of the successes those at a limit)"""
+    eyes: EyeTest | None = Field(default=None, exclude_if=lambda eyes: eyes is None)
+    """What measured it; None = no eye test was made."""
 
     @property
     def is_complete(self) -> bool:

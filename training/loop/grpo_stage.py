@@ -11,9 +11,9 @@ from training.contracts.types import Group
 from training.distributed.interrupts import on_main
 from training.loop.alarms import StepFacts, check_step
 from training.loop.engine_sleep import engine_asleep
-from training.loop.evaluated_checkpoint import save_evaluated
+from training.loop.evaluation import evaluate, save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
-from training.loop.stage_context import Experiment, evaluate, stage
+from training.loop.stage_context import Experiment, stage
 from training.rollouts.picture_check import PictureCheck
 from training.rollouts.solve_rate_curriculum import SolveRateCurriculum
 from training.rollouts.step_batch import StepBatch, build_step_batch

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_state import LearningStage
-from training.loop.evaluated_checkpoint import save_evaluated
+from training.loop.evaluation import evaluate, save_evaluated
+from training.loop.eye_test import eye_test
 from training.loop.grpo_stage import run_grpo
 from training.loop.sft_stage import run_sft
-from training.loop.stage_context import Experiment, evaluate
+from training.loop.stage_context import Experiment
 from training.update.learning_rates import grpo_rates
 
 
@@ -21,6 +22,7 @@ def run(experiment: Experiment) -> None:
     """All stages from where the state stands. Raises Interrupted on pause, cancel and SIGTERM."""
     state, config = experiment.state, experiment.config
     metrics = experiment.sync_weights()
+    eye_test(experiment)
     experiment.report(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
     if state.stage is not LearningStage.GRPO:
         if config.sft.enabled:

@@ -13,7 +13,8 @@ from training.contracts.trainer_reports import Alarm, ReplaySkip, SkipReason
 from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
-from training.loop.stage_context import Experiment, evaluate, stage
+from training.loop.evaluation import evaluate
+from training.loop.stage_context import Experiment, stage
 from training.render.demonstrations import NotRenderable, as_demonstration
 from training.rollouts.group_collector import GroupSpec
 from training.rollouts.picture_check import PictureCheck
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 MAX_PASSES = 3
 """Times that missing demonstrations are asked for: an oracle that fails on a desktop may pass later."""
 METRICS_EVERY = 10
-"""SFT steps between two metric points."""
+"""SFT steps between two metric points; the last one has one, too."""
 
 
 def run_sft(experiment: Experiment) -> None:
@@ -59,7 +60,7 @@ def _step(experiment: Experiment, dataset: SftDataset) -> None:
     scale = sft_rate_scale(state.sft_step, config.sft.max_steps)
     result = experiment.learner.likelihood_step(samples, scale)
     state.sft_step += 1
-    if state.sft_step % METRICS_EVERY == 0:
+    if state.sft_step % METRICS_EVERY == 0 or state.sft_step == config.sft.max_steps:
         values = {
             "sft/loss": result.loss,
             "sft/grad_norm": result.grad_norm,

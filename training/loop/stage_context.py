@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar
 
 from training.checkpoints.store import CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
+from training.contracts.eye_test import EyeTest
 from training.contracts.stage_names import StageName
-from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
+from training.contracts.trainer_reports import CheckpointReport
 from training.contracts.trainer_state import COMPLETE, LearningStage
 from training.contracts.types import Group, Task
 from training.distributed.interrupts import on_main
@@ -28,10 +29,9 @@ from training.rollouts.group_collector import (
     WeightsLost,
 )
 from training.rollouts.groups_in_flight import GroupsInFlight
-from training.rollouts.held_out_success import evaluate_groups, evaluation_requests
 from training.rollouts.replay_injection import ReplayState
 from training.rollouts.solve_rate_curriculum import SolveRates
-from training.rollouts.task_order import TaskOrder, evaluation_tasks
+from training.rollouts.task_order import TaskOrder
 from training.update.learner import Learner
 from training.update.learning_rates import sft_rates
 from training.weights.sync import WeightSync
@@ -78,6 +78,8 @@ class Experiment:
     """What the coordinator will hear of the checkpoint that is being written."""
     saved: SavedCheckpoint | None = None
     """The newest checkpoint of this process."""
+    eyes: EyeTest | None = None
+    """Of the newest weights that were tested."""
     state: ExperimentState = field(default_factory=ExperimentState)
     history: AlarmHistory = field(default_factory=AlarmHistory)
     replay: ReplayState = field(default_factory=ReplayState)
@@ -254,35 +256,3 @@ def stage(experiment: Experiment, name: StageName | None, total: int, unit: str)
     experiment.report(lambda c: c.report_stage(name, "started", total, unit))
     yield
     experiment.report(lambda c: c.report_stage(name, "finished", total, unit))
-
-
-def evaluate(
-    experiment: Experiment,
-    name: str,
-    *,
-    stage_name: StageName | None = None,
-    step: int | None = None,
-    sampled_only: bool = False,
-) -> EvaluationResult:
-    """Held-out success with the weights that the engine has now: the sampled one, or greedy if it is alone.
-
-    All temperatures are reported. `stage_name` is None for an evaluation inside another stage; `step`
-    defaults to the GRPO step. A collective.
-    """
-    config, state = experiment.config, experiment.state
-    step = state.grpo_step if step is None else step
-    tasks = evaluation_tasks(experiment.tasks("heldout"), config.evaluation.num_tasks)
-    requests = evaluation_requests(
-        config, step=step, policy_version=state.policy_version, sampled_only=sampled_only
-    )
-    total = len(tasks) * sum(request.size for request in requests)
-    with stage(experiment, stage_name, total, "trajectories"):
-        found = experiment.collect(tasks, requests, stage_name)
-    results = [
-        evaluate_groups(groups, name=name, request=request)
-        for groups, request in zip(found, requests, strict=True)
-    ]
-    if experiment.coordinator is not None:
-        for result in results:
-            experiment.coordinator.report_evaluation(result)
-    return results[0]

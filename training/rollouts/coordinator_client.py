@@ -18,6 +18,7 @@ import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential
 
 from training.contracts import coordinator as routes
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.route_types import (
     Answered,
     Asked,
@@ -217,6 +218,10 @@ class CoordinatorClient:
                 f"synced version {request.policy_version}, but the policy server has {answer.policy_version}"
             )
         return answer.canary
+
+    def eye_test(self, request: EyeTestRequest) -> EyeTestAnswer:
+        """What the engine reads in the eye test."""
+        return self._ask(routes.EYES, request)
 
     def engine(self, command: Literal["sleep", "wake"]) -> None:
         """A colocated engine gives the GPUs' memory, or takes it back; returns when that is done."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.eye_test import EyeTest
 from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.types import Group, Purpose, Trajectory, TrajectoryStatus
@@ -91,10 +92,12 @@ class _Tally:
         self.num_unparsable += sum(turn.parse_error is not None for turn in member.turns)
 
 
-def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -> EvaluationResult:
+def evaluate_groups(
+    groups: Sequence[Group], *, name: str, request: GroupSpec, eyes: EyeTest | None = None
+) -> EvaluationResult:
     """Success over the scored members; errored ones are not tasks that were failed, they are missing.
 
-    `groups`: one per task that was asked for.
+    `groups`: one per task that was asked for; `eyes`: what measured it.
     """
     total, families = _Tally(), defaultdict[str, _Tally](_Tally)
     by_task: dict[str, tuple[int, int, int, int]] = {}
@@ -137,4 +140,5 @@ def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -
             for family, found in sorted(families.items())
         },
         by_task=by_task,
+        eyes=eyes,
     )

@@ -70,6 +70,18 @@ class SampledCompletion:
         assert len(self.policy_versions) in (0, len(self.token_ids)), "one version per token"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineBuild:
+    """What generates; part of the stamp on every evaluation."""
+
+    engine: str
+    """transformers or sglang."""
+    version: str
+    kernels: str
+    """How attention is computed."""
+    precision: str
+
+
 class EngineError(Exception):
     """Raised when an engine cannot go on; the policy server ends with its message."""
 
@@ -111,6 +123,10 @@ class Engine(Protocol):
 
     async def release(self, policy_version: int) -> None:
         """Generate again, with the weights `policy_version` and no cache of older ones."""
+        ...
+
+    async def build(self) -> EngineBuild:
+        """What it is made of."""
         ...
 
     def describe(self) -> dict[str, Any]:

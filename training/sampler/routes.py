@@ -102,6 +102,11 @@ async def post_canary(_request: Request, service: PolicyService) -> Response:
     return json_answer(routes.CANARY, await service.canary())
 
 
+async def post_eyes(request: Request, service: PolicyService) -> Response:
+    asked = routes.EYES.read_request({}, {}, await request.body())
+    return json_answer(routes.EYES, await service.eyes(asked))
+
+
 async def get_engine(_request: Request, service: PolicyService) -> Response:
     return json_answer(routes.ENGINE, service.engine.describe())
 
@@ -136,6 +141,7 @@ HANDLERS: dict[ProtocolRoute[Any, Any], Handler] = {
     routes.FORGET: delete_trajectory,
     routes.WEIGHTS: post_weights,
     routes.CANARY: post_canary,
+    routes.EYES: post_eyes,
     routes.ENGINE: get_engine,
     routes.SLEEP: post_sleep,
     routes.WAKE: post_wake,

@@ -18,6 +18,7 @@ from typing import Any
 from starlette.responses import Response
 
 from training.contracts.config import PromptConfig, SamplingConfig
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.policy_server import TurnRequest
 from training.contracts.route_types import Answered, Route
 from training.contracts.turn_trace import TurnPart, rounded
@@ -35,6 +36,7 @@ from training.sampler.engine import (
     SampledCompletion,
     SamplingSettings,
 )
+from training.sampler.eye_test import look
 from training.sampler.stopwatch import Stopwatch
 from training.sampler.weights.receiver import Receiver, WeightSyncHandler
 from training.untrusted.pictures import NotAPicture, open_picture
@@ -144,6 +146,11 @@ class PolicyService:
         """The engine's logprobs of the canary sequence."""
         with engine_errors():
             return await engine_canary(self.engine, self.renderer)
+
+    async def eyes(self, request: EyeTestRequest) -> EyeTestAnswer:
+        """What the engine reads in the eye test."""
+        with engine_errors():
+            return await look(self.engine, self.renderer, self.limits, request)
 
     async def sleep(self) -> None:
         """The engine gives its memory to the trainer; turns wait until `wake`."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,11 +109,20 @@ class WeightSync:
 
     def drift(self, canary: Canary) -> float:
         """Mean |trainer - engine| over the canary's completion tokens, nats. A collective."""
-        sample = canary_sample(canary, self.renderer, self.pixels)
         with self.learner.policy.at_temperature(canary.temperature):
-            (ours,) = self.learner.token_logprobs([sample])
-        theirs = [value for value, bit in zip(canary.logprobs, canary.loss_mask, strict=True) if bit]
-        return sum(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / max(len(theirs), 1)
+            return mean_gap(canary, self._logprobs, self.renderer, self.pixels)
+
+    def _logprobs(self, sample: Sample) -> list[float]:
+        return self.learner.token_logprobs([sample])[0]
+
+
+def mean_gap(
+    canary: Canary, score: Callable[[Sample], list[float]], renderer: Renderer, pixels: ScreenshotCache
+) -> float:
+    """Mean |trainer - engine| over the completion tokens, nats; `score`: the trainer's logprobs of them."""
+    ours = score(canary_sample(canary, renderer, pixels))
+    theirs = [value for value, bit in zip(canary.logprobs, canary.loss_mask, strict=True) if bit]
+    return sum(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / max(len(theirs), 1)
 
 
 def build_weight_sync(

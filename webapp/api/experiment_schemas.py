@@ -93,6 +93,10 @@ class EvaluationOut(Schema):
     """Of their turns, those without a parsable action."""
     temperature: float | None = None
     """0 = greedy; null when it was not recorded."""
+    eyes: dict[str, Any] | None = None
+    """What measured it (engine, version, kernels, precision, prompt, budgets), and its eye test."""
+    eyes_text: str = ""
+    """The same in a line."""
 
 
 class PairedChangeOut(Schema):

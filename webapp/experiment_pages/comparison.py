@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from training.contracts.eye_test import stamp_differences
 from webapp.accounts.access import member
 from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.ledger import Cost, costs_of
@@ -70,6 +71,12 @@ def unlike(experiments: list[Experiment], latest: list[SuccessPair], outcomes: T
     if len(sets) == 1 and len(revisions) > 1:
         there = ", ".join(map(str, sorted(revisions)))
         yield f"They keep to different revisions of the task set: {there}."
+    for kind in ("sampled", "greedy"):
+        measured = [one for pair in latest if (one := getattr(pair, kind))]
+        for other in measured[1:]:
+            if found := stamp_differences(measured[0].eye_test, other.eye_test):
+                numbers = f"#{measured[0].experiment_id} and #{other.experiment_id}"
+                yield f"{kind.capitalize()} success of {numbers} was measured otherwise: {', '.join(found)}."
     tasks = [set(outcomes[one.pk]) for pair in latest for one in pair.both if one.pk in outcomes]
     if tasks and (common := set.intersection(*tasks)) != set.union(*tasks):
         yield (

@@ -121,9 +121,13 @@ def _summary(experiments: list[Experiment]) -> dict[str, Any]:
         one, last = row.experiment, row.last
         found = (last.sampled, last.greedy) if last else (None, None)
         shares = [solved_text(each) if each else "–" for each in found]
+        stamp = last.either.eyes_text if last else "–"
         started = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "–"
-        rows.append([f"#{one.pk} {one.name}", one.status, one.preset or "–", *shares, str(one.step), started])
+        rows.append(
+            [f"#{one.pk} {one.name}", one.status, one.preset or "–", *shares, str(one.step), started, stamp]
+        )
     head = ["Experiment", "Status", "Preset", "Sampled, solved", "Greedy, solved", "Step", "Started, UTC"]
+    head.append("Measured by")
     return {"title": "Experiments", "head": head, "rows": rows}
 
 

@@ -83,6 +83,7 @@ def model_card(checkpoint: CheckpointRecord, dtype: str) -> str:
         "## Evaluations",
         _table(EVALUATION_HEAD, _evaluations(experiment)) or "None.",
         RULES,
+        *(f"Measured by {text}." for text in dict.fromkeys(_stamps(experiment))),
         "## Curves",
         _curves(experiment, checkpoint.step),
         "## Data",
@@ -142,6 +143,12 @@ def _evaluations(experiment: Experiment) -> Iterator[tuple[object, ...]]:
             f"{found.num_success} of {found.num_samples}: {found.success:.1%} "
             f"({found.low:.1%} to {found.high:.1%})",
         )
+
+
+def _stamps(experiment: Experiment) -> Iterator[str]:
+    """What measured, each once."""
+    for found in all_evaluations(experiment):
+        yield found.eyes_text
 
 
 def _solved(found: Evaluation) -> str:

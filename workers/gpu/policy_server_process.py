@@ -17,6 +17,7 @@ from django.conf import settings
 
 from training.contracts import policy_server as routes
 from training.contracts.coordinator import WeightsSynced
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route, loading_message
 from training.contracts.weight_requests import WeightsRequest
 from webapp.lib.host_links.certificates import make_self_signed
@@ -149,6 +150,14 @@ class PolicyServer:
                 scored = self._send(client, routes.CANARY, Nothing())
                 canary = routes.CANARY.read_answer(scored.content) if scored.is_success else None
         return WeightsSynced(**answer.model_dump(), canary=canary)
+
+    def eyes(self, request: EyeTestRequest) -> EyeTestAnswer:
+        """What the engine reads in the eye test. Raises PolicyServerError."""
+        with self._started_client() as client:
+            answered = self._send_when_loaded(client, routes.EYES, request)
+        if answered.is_error:
+            raise PolicyServerError(f"the eye test failed: {answered.text[:1000]}")
+        return routes.EYES.read_answer(answered.content)
 
     def command_engine(self, command: Literal["sleep", "wake"]) -> None:
         """The engine gives the GPUs' memory, or takes it back. Raises PolicyServerError."""

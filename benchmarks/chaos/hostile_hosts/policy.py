@@ -71,6 +71,7 @@ def squat(scene: Scene, _: str) -> bool:
 for _method, _path, _body in (
     ("POST", "/sleep", {}),
     ("POST", "/canary", {}),
+    ("POST", "/eyes", {"is_whole": False}),
     ("GET", "/engine", None),
     ("POST", "/hosts/end", {"hosts": {"mate": 2**50}}),
 ):

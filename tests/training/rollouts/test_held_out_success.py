@@ -9,7 +9,7 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.trainer_state import ExperimentState
 from training.contracts.types import Group, Limit, Purpose, TrajectoryStatus
-from training.loop.evaluated_checkpoint import save_evaluated
+from training.loop.evaluation import save_evaluated
 from training.rollouts.held_out_success import evaluate_groups, evaluation_requests, wilson_interval
 from training.rollouts.rollout_metrics import rollout_metrics
 

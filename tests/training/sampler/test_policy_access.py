@@ -38,6 +38,7 @@ def test_another_hosts_token_begins_no_session_in_its_place(server):  # noqa: F8
     [
         ("POST", "/weights", {"stage": "load", "path": "/tmp", "policy_version": 1}),
         ("POST", "/canary", {}),
+        ("POST", "/eyes", {"is_whole": False}),
         ("GET", "/engine", None),
         ("POST", "/sleep", {}),
         ("POST", "/wake", {}),

@@ -84,6 +84,11 @@ class EvaluationConfig(Section):
     temperature: Annotated[float | None, EmptyIsNone] = knob(
         None, "Of the sampled evaluation; empty = sampling.temperature, 0 = only the greedy one.", ge=0, le=2
     )
+    eye_test: Literal["warn", "stop", "off"] = knob(
+        "warn",
+        "Before evaluations: do engine and trainer read fixed pictures or texts alike? If not, warn = go on "
+        "and stamp the number with it; stop = end the run. off = compare nothing.",
+    )
     only: bool = knob(False, "Evaluate model.path and stop: nothing is trained.")
 
 

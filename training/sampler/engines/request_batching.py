@@ -19,7 +19,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from training.contracts.turn_trace import TurnPart
-from training.sampler.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engine import (
+    EngineBuild,
+    EngineError,
+    EngineSequence,
+    SampledCompletion,
+    SamplingSettings,
+)
 from training.sampler.stopwatch import Stopwatch
 
 GATHER_S = 0.004
@@ -35,6 +41,10 @@ class InProcessEngine(Protocol):
     """An engine in this process; not thread-safe."""
 
     policy_version: int
+
+    def build(self) -> EngineBuild:
+        """What it is made of."""
+        ...
 
     def generate(
         self, sequences: list[EngineSequence], samplings: list[SamplingSettings]
@@ -128,6 +138,9 @@ class BatchingEngine:
         if not self._free.is_set():
             self._pauses.stop()
             self._free.set()
+
+    async def build(self) -> EngineBuild:
+        return self.engine.build()
 
     def describe(self) -> dict[str, Any]:
         return {"name": "transformers", "policy_version": self.policy_version, "servers": []}

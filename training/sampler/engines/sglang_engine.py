@@ -23,7 +23,13 @@ from training.contracts.turn_trace import TurnPart
 from training.model.lora import ADAPTER_CONFIG
 from training.render.renderer import Renderer
 from training.sampler.canary import blank_png, canary_png, canary_sequence, engine_canary
-from training.sampler.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engine import (
+    EngineBuild,
+    EngineError,
+    EngineSequence,
+    SampledCompletion,
+    SamplingSettings,
+)
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import (
     PartialCompletion,
@@ -37,6 +43,7 @@ from training.sampler.sglang.scoring import score_by_all
 from training.sampler.sglang.screenshot_decoders import ScreenshotDecoders
 from training.sampler.sglang.screenshot_spool import ScreenshotSpool, SpooledScreenshot
 from training.sampler.sglang.server_arguments import SglangInstallation, gpu_sets, launch_of
+from training.sampler.sglang.server_build import build_of
 from training.sampler.sglang.server_pool import RestartLimits, ServerPool, ServerSlot
 from training.sampler.sglang.server_process import Weights
 from training.sampler.stopwatch import Stopwatch
@@ -202,6 +209,9 @@ class SglangEngine:
         self.policy_version = policy_version
         self.servers.version = policy_version
         await self._gate.release()
+
+    async def build(self) -> EngineBuild:
+        return await build_of(self.servers)
 
     def describe(self) -> dict[str, Any]:
         """Also the addresses that a weight sync speaks to."""

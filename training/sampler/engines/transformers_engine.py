@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from transformers import DynamicCache, PreTrainedModel
 
 from training.batch.rope_positions import rope_positions
@@ -27,6 +28,7 @@ from training.model.fp32_logits import use_fp32_logits
 from training.model.lora import ADAPTER_CONFIG, take_adapter
 from training.render.renderer import Renderer
 from training.sampler.engine import (
+    EngineBuild,
     EngineSequence,
     SampledCompletion,
     SamplingSettings,
@@ -94,6 +96,15 @@ class TransformersEngine:
         self.device = self.model.device
         self.lean = lean_weights(self.model)
         self.generator = torch.Generator(self.device).manual_seed(seed)
+
+    def build(self) -> EngineBuild:
+        decoding = "plain" if self.lean is None else "lean"
+        return EngineBuild(
+            engine="transformers",
+            version=f"{transformers.__version__} (torch {torch.__version__})",
+            kernels=f"{self.model.config._attn_implementation} on {self.device.type}, {decoding} decoding",
+            precision=f"{self.dtype}{', fp32 logits' if self.fp32_logits else ''}",
+        )
 
     def load_weights(self, folder: Path, policy_version: int) -> None:
         """Swap the model, or its adapter; contexts of older versions are recomputed at their next use."""

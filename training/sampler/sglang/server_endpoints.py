@@ -232,6 +232,11 @@ def model_info() -> Call[ServerState]:
     return Call("GET", "/model_info", _state)
 
 
+def server_info() -> Call[Body]:
+    """All settings and the scheduler's figures."""
+    return Call("GET", "/server_info", lambda content: json.loads(content))
+
+
 def _nothing(_: bytes) -> None:
     return None
 

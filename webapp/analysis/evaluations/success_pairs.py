@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from training.contracts.eye_test import stamp_differences
 from training.contracts.outcome import SuccessRule
 from training.statistics.paired_statistics import Outcome, PairedChange, paired_change
 from webapp.experiments.models import Evaluation, EvaluationTasks
@@ -66,6 +67,9 @@ class SuccessLine:
     missing_text: str = ""
     """What either of them misses; see `Evaluation.missing_text`."""
 
+    differences: tuple[str, ...] = ()
+    """Between what measured both, in words."""
+
     @property
     def gain(self) -> float | None:
         """In percentage points."""
@@ -98,6 +102,7 @@ def success_lines(before: SuccessPair, after: SuccessPair) -> list[SuccessLine]:
             last.by(rule) if last else None,
             newest,
             ", then ".join(one.missing_text for one in (first, last) if one and one.missing_text),
+            tuple(stamp_differences(first.eye_test, last.eye_test)) if first and last else (),
         )
         for kind, first, last in kinds
         if (newest := last or first)

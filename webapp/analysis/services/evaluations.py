@@ -17,7 +17,11 @@ def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
     evaluation, _ = Evaluation.objects.update_or_create(
         experiment_id=experiment_id,
         **result.model_dump(include=key),
-        defaults=result.model_dump(exclude=key | {"by_task"}) | {"checkpoint": experiment.evaluates},
+        defaults=result.model_dump(exclude=key | {"by_task", "eyes"})
+        | {
+            "checkpoint": experiment.evaluates,
+            "eyes": result.eyes.model_dump(mode="json") if result.eyes else None,
+        },
     )
     EvaluationTasks.objects.update_or_create(evaluation=evaluation, defaults={"results": result.by_task})
     first = Evaluation.objects.filter(

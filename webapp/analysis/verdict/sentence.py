@@ -36,6 +36,8 @@ def evidence(verdict: Verdict) -> str:
 def oddities(verdict: Verdict) -> list[str]:
     """What a person would look at first, as sentences."""
     found = [verdict.suspect.sentence] if verdict.suspect else []
+    if verdict.line and verdict.line.differences:
+        found.append(f"Before and after were measured otherwise: {', '.join(verdict.line.differences)}.")
     if verdict.unsolved_families:
         names = ", ".join(verdict.unsolved_families)
         found.append(f"No task of {names} was solved before the first step: the policy does not know them.")

@@ -6,6 +6,7 @@ from django.conf import settings as site
 from django.db import models
 from django.utils import timezone
 
+from training.contracts.eye_test import EyeTest
 from training.contracts.outcome import SuccessRule
 from training.contracts.trainer_reports import LEAST_SCORED, is_complete
 from webapp.experiments.guards import GuardInfo, guard_of
@@ -85,6 +86,8 @@ class Evaluation(models.Model):
         "experiments.CheckpointRecord", null=True, on_delete=models.SET_NULL, related_name="evaluations"
     )
     """Of an evaluation on demand: what was evaluated. It belongs to another experiment."""
+    eyes = ReportedJSONField(null=True)
+    """`EyeTest`: what measured it; null where none was made."""
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -126,6 +129,17 @@ class Evaluation(models.Model):
     def missing_text(self) -> str:
         """What every page says beside its number when too much has no score: "65 of 72 without a score"."""
         return "" if self.is_complete else f"{self.num_errored} of {self.num_requested} without a score"
+
+    @property
+    def eye_test(self) -> EyeTest | None:
+        """What measured it."""
+        return EyeTest.model_validate(self.eyes) if self.eyes else None
+
+    @property
+    def eyes_text(self) -> str:
+        """The same in a line."""
+        found = self.eye_test
+        return found.text if found else "no eye test"
 
     @property
     def is_greedy(self) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from training.contracts import coordinator as routes
+from training.contracts.eye_test import EyeTestAnswer, EyeTestRequest
 from training.contracts.route_types import LOADING, Nothing
 from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
@@ -31,6 +32,13 @@ def sync_weights(context: AttemptContext, request: WeightsRequest) -> routes.Wei
         return context.policy.sync_weights(request)
     except WeightsRefused as error:
         raise RequestRefused(str(error), 409) from error
+    except PolicyServerLoading as error:
+        raise RequestRefused(str(error), 503, code=LOADING) from error
+
+
+def test_eyes(context: AttemptContext, request: EyeTestRequest) -> EyeTestAnswer:
+    try:
+        return context.policy.eyes(request)
     except PolicyServerLoading as error:
         raise RequestRefused(str(error), 503, code=LOADING) from error
 
@@ -68,6 +76,7 @@ OF_EVERY_HOST = (handles(routes.FRAME, get_frame),)
 HANDLERS = (
     *OF_EVERY_HOST,
     handles(routes.WEIGHTS, sync_weights),
+    handles(routes.EYES, test_eyes),
     handles(routes.ENGINE, command_engine),
     handles(routes.CONTROL, get_control),
     handles(routes.CHECKPOINT_ROOM, find_room),

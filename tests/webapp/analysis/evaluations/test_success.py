@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_task, make_task_set, make_team, make_user
 from testing.page_text import page_text
 from training.contracts.config import ExperimentConfig
+from training.contracts.eye_test import EngineFacts, EyeTest, Gap
 from webapp.accounts.models import Role
 from webapp.experiments.models import Experiment
+from webapp.reports.frozen_content import Choices, frozen
 
 pytestmark = pytest.mark.django_db
 
@@ -138,6 +141,38 @@ def test_comparing_warns_of_other_temperatures_and_other_tasks(client: Client, v
     assert "measured at different temperatures (0.8, 1)" in page
     assert "different task sets: first-desk, other" in page
     assert "1 are common to all" in page
+
+
+def test_numbers_of_other_engines_are_compared_with_the_difference_named(client: Client, viewer):
+    facts = EngineFacts(
+        engine="sglang",
+        version="0.5.16",
+        kernels="fa3",
+        precision="bfloat16",
+        fingerprint="tokenizer:a",
+        max_completion_tokens=40,
+        max_context_tokens=900,
+    )
+    first = EyeTest(facts=facts, gaps=(Gap(name="800x600", nats=0.01),), limit=0.05, policy_version=1)
+    newer = facts.model_copy(update={"version": "0.5.17"})
+    blind = EyeTest(facts=newer, gaps=(Gap(name="800x600", nats=2.0),), limit=0.05, policy_version=1)
+    one, two = (make_experiment(team=viewer, status="finished", started_at=timezone.now()) for _ in range(2))
+    for experiment, name, stamp in ((one, "before", first), (one, "after", blind), (two, "after", first)):
+        make_evaluation(experiment, name=name, tasks={"menu-1": (1, 1)}, temperature=1.0, eyes=stamp)
+    words = "engine version 0.5.17 and 0.5.16, the first failed its eye test"
+    assert f"Sampled success of #{one.pk} and #{two.pk} was measured otherwise: {words}." in compared(
+        client, one, two
+    )
+    assert "measured otherwise: engine version 0.5.16 and 0.5.17" in described(one)["verdict"]["text"]
+    page = page_of(client, one, "/?tab=evaluations")
+    assert "sglang 0.5.17, fa3, bfloat16; 40 of 900 tokens" in page
+    assert page.count("reads otherwise</span>") == 1
+    assert "FAILED: the engine reads otherwise than the trainer: 2.0000 nats at 800x600" in solved_rows([one])
+
+
+def solved_rows(experiments: list[Experiment]) -> str:
+    """What a report freezes of them."""
+    return str(frozen(experiments[0].team, Choices(experiments=[one.pk for one in experiments])))
 
 
 # --- the matrix --------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""What the eye test has engine and trainer read: drawn screens, as pictures or as text."""
