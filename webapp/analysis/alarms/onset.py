@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from scipy import stats
+from scipy import special
 
 from webapp.analysis.series.metric_series import whole_series
 from webapp.experiments.models import AlarmRecord, Experiment
@@ -70,5 +70,5 @@ def fall_in(success: Points, rollouts_per_step: int) -> int | None:
     if not best or len(tail) < WINDOW:
         return None
     won = round(sum(tail) * rollouts_per_step)
-    chance = stats.binom.cdf(won, rollouts_per_step * len(tail), best)
+    chance = special.bdtr(won, rollouts_per_step * len(tail), best)  # of the binomial distribution, to `won`
     return success[first][0] if chance < CHANCE else None
