@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from testing.private_installation import Instance, InstanceFailed
+from testing.watch_installation import rows
 
 FINAL = {"finished", "failed", "cancelled"}
 NOTHING_SCORED = "nothing_scored"
@@ -32,6 +33,12 @@ def describe(deskhand: Instance, number: int, *metrics: str) -> dict[str, Any]:
     """What `manage.py experiment` says, with these series under "metrics"."""
     arguments = ["experiment", str(number)]
     return json.loads(deskhand.manage(*arguments, *(("--metrics", *metrics) if metrics else ())))
+
+
+def status_and_step(deskhand: Instance, number: int) -> tuple[str, int]:
+    """Read from the database, to look again and again: a process of `manage.py` takes a core for seconds."""
+    (found,) = rows(deskhand, f"select status, step from experiments_experiment where id = {number}")
+    return found[0], found[1]
 
 
 def follow(

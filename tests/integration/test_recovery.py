@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from testing import watch_installation
-from testing.experiment_runs import describe, launch
+from testing.experiment_runs import describe, launch, status_and_step
 from testing.private_installation import Instance
 from testing.watch_installation import processes, rows
 from webapp.trajectories.frame_files.names import frame_path
@@ -65,7 +65,8 @@ def test_an_experiment_survives_the_death_of_each_process(deskhand: Instance, tm
 
     wait_for_more_steps(deskhand, "launch")
     kill_one(deskhand, "training.loop.train", "--output", "-m training.loop.train --config")
-    wait_for("a second attempt", lambda: len(describe(deskhand, experiment)["attempts"]) == 2)
+    attempts = f"select count(*) from experiments_attempt where experiment_id = {experiment}"
+    wait_for("a second attempt", lambda: rows(deskhand, attempts) == [(2,)])
     wait_for_more_steps(deskhand, "the trainer's death")
 
     kill_one(deskhand, "celery", "-Q env")
@@ -81,7 +82,7 @@ def test_an_experiment_survives_the_death_of_each_process(deskhand: Instance, tm
     kill_one(deskhand, "redis-server")
     wait_for_more_steps(deskhand, "the death of Redis")
 
-    wait_for("the end", lambda: describe(deskhand, experiment)["status"] in ("finished", "failed"))
+    wait_for("the end", lambda: status_and_step(deskhand, experiment)[0] in ("finished", "failed"))
     check_nothing_is_lost(deskhand, describe(deskhand, experiment))
 
 
@@ -129,16 +130,16 @@ def test_pausing_gives_the_worker_back_and_resuming_goes_on(deskhand: Instance, 
     }  # it must not finish meanwhile
     config.write_text(json.dumps(endless))
     experiment = launch(deskhand, "--config", str(config))
-    wait_for("the first step", lambda: describe(deskhand, experiment)["step"] >= 1)
+    wait_for("the first step", lambda: status_and_step(deskhand, experiment)[1] >= 1)
     deskhand.manage("experiment", str(experiment), "pause")
-    wait_for("the pause", lambda: describe(deskhand, experiment)["status"] == "paused")
-    paused_at = describe(deskhand, experiment)["step"]
+    wait_for("the pause", lambda: status_and_step(deskhand, experiment)[0] == "paused")
+    _, paused_at = status_and_step(deskhand, experiment)
     assert not processes(deskhand, "training.loop.train")
     assert not processes(deskhand, "training.sampler.server")
     deskhand.manage("experiment", str(experiment), "resume")
-    wait_for("a step after resuming", lambda: describe(deskhand, experiment)["step"] > paused_at)
+    wait_for("a step after resuming", lambda: status_and_step(deskhand, experiment)[1] > paused_at)
     deskhand.manage("experiment", str(experiment), "cancel")
-    wait_for("the cancel", lambda: describe(deskhand, experiment)["status"] == "cancelled")
+    wait_for("the cancel", lambda: status_and_step(deskhand, experiment)[0] == "cancelled")
     assert not processes(deskhand, "training.loop.train")
     wait_for(
         "every trajectory to be final",

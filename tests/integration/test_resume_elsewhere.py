@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testing import watch_installation
-from testing.experiment_runs import describe, launch
+from testing.experiment_runs import describe, launch, status_and_step
 from testing.gpu_host import GpuHost, redis_of, running
 from testing.private_installation import Instance
 from testing.servers.s3_server import BUCKET, S3Server, s3_server
@@ -59,7 +59,7 @@ def test_another_host_goes_on_from_the_copy_of_a_checkpoint(bucket: S3Server, tm
         assert copied[-1] < NUM_STEPS, "it was killed too late to show anything"
 
         with running(GpuHost("gpu-b", tmp_path / "b", control, redis)):
-            wait_for("the end", lambda: describe(control, experiment)["status"] in ("finished", "failed"))
+            wait_for("the end", lambda: status_and_step(control, experiment)[0] in ("finished", "failed"))
         found = describe(control, experiment)
         assert found["status"] == "finished", found
         last = found["attempts"][-1]
