@@ -594,25 +594,12 @@ UNRECORDED = {
 SOCKETS = {"live-socket": "/ws/live/", "screen-socket": "/ws/screens/{trajectory}/"}
 
 
-@pytest.fixture
-def world(db: None) -> World:
-    return make_world()
-
-
 def test_every_http_route_has_a_row_and_every_row_a_route():
     assert set(all_routes(get_resolver().url_patterns)) == {name.split()[0] for name in TABLE}
 
 
 def test_every_websocket_route_is_tested():
     assert {route.name for route in websocket_urlpatterns} == set(SOCKETS)
-
-
-@pytest.fixture
-def clients(world: World) -> dict[str, Client]:
-    found = {person: Client() for person in PEOPLE}
-    for person, user in world.users.items():
-        found[person].force_login(user)
-    return found
 
 
 def send(client: Client, world: World, row: Row, method: str) -> HttpResponse:
@@ -631,12 +618,12 @@ def is_done(response: HttpResponse) -> bool:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_http(world, clients, name):
+def test_http(lasting_world, clients, name):
     row, answers = TABLE[name], {}
     for person, client in clients.items():
         with transaction.atomic():  # what one person changes, the next one finds as it was
             before = AuditEntry.objects.count()
-            response = send(client, world, row, row.method)
+            response = send(client, lasting_world, row, row.method)
             is_recorded = AuditEntry.objects.count() > before
             transaction.set_rollback(True)
         if person == "owner" and row.method != "get":
@@ -646,7 +633,7 @@ def test_http(world, clients, name):
     assert answers == {person: row.expected(person) for person in PEOPLE}
 
 
-def test_no_route_takes_a_method_without_a_row(world, clients):
+def test_no_route_takes_a_method_without_a_row(lasting_world, clients):
     by_path: dict[str, set[str]] = {}
     for row in TABLE.values():
         by_path.setdefault(row.path.partition("?")[0], set()).add(row.method)
@@ -655,7 +642,7 @@ def test_no_route_takes_a_method_without_a_row(world, clients):
         other = "post" if row.method == "get" else "get"
         if other not in by_path[row.path.partition("?")[0]]:
             with transaction.atomic():
-                status = send(clients["owner"], world, row, other).status_code
+                status = send(clients["owner"], lasting_world, row, other).status_code
                 transaction.set_rollback(True)
             taken |= {name} if status != 405 else set()
     assert taken == READ_BY_ANY_METHOD | {"login", "password-change"}

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from testing.hostile_values import json_values, texts
 from testing.page_addresses import PATHS, address, field_names
-from testing.web_world import World, make_world
+from testing.web_world import World
 
 pytestmark = pytest.mark.django_db
 
-ROLES = ("owner", "viewer", "stranger", "anonymous")
+ROLES = ("owner", "teammate", "stranger", "anonymous")
 QUICK, THOROUGH = 6, 150
 """Requests of one person to one route."""
 BOUNDED = settings(
@@ -76,19 +76,7 @@ def send(client: Client, path: str, wish: dict[str, object]) -> int:
     return client.generic("POST", where, body, content_type=str(wish["content_type"])).status_code
 
 
-@pytest.fixture
-def clients(db: None) -> tuple[World, dict[str, Client]]:
-    """A client of each person; errors of views become answers, as in production."""
-    world = make_world()
-    people = {"owner": "owner", "viewer": "teammate", "stranger": "stranger"}
-    found = {role: Client(raise_request_exception=False) for role in ROLES}
-    for role, person in people.items():
-        found[role].force_login(world.users[person])
-    return world, found
-
-
-def try_everything(clients: tuple[World, dict[str, Client]], path: str, examples: int) -> None:
-    world, found = clients
+def try_everything(world: World, clients: dict[str, Client], path: str, examples: int) -> None:
     where = address(path, world)
 
     @settings(BOUNDED, max_examples=examples)
@@ -96,7 +84,7 @@ def try_everything(clients: tuple[World, dict[str, Client]], path: str, examples
     def one(wish: dict[str, object], role: str) -> None:
         if "logout" in path or "password" in path:
             role = "anonymous"  # the others would be signed out for what follows
-        status = send(found[role], where, wish)
+        status = send(clients[role], where, wish)
         assert status < 500 or status in (503, 507), (role, where, wish)
         assert connection.connection is None or not connection.needs_rollback
 
@@ -104,14 +92,14 @@ def try_everything(clients: tuple[World, dict[str, Client]], path: str, examples
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_no_page_breaks(clients, path):
-    try_everything(clients, path, QUICK)
+def test_no_page_breaks(lasting_world, clients, path):
+    try_everything(lasting_world, clients, path, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
-def test_no_page_breaks_thoroughly(clients, path):
-    try_everything(clients, path, THOROUGH)
+def test_no_page_breaks_thoroughly(lasting_world, clients, path):
+    try_everything(lasting_world, clients, path, THOROUGH)
 
 
 def test_all_pages_are_tried():

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from testing.factories import make_user
-from testing.web_world import World, make_world
+from testing.web_world import World
 from webapp.accounts.models import Role
 from webapp.accounts.services.tokens import create_token
 from webapp.api.urls import api
@@ -50,17 +50,14 @@ every_operation = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-def world(db: None) -> World:
-    return make_world()
-
-
-@pytest.fixture
-def tokens(world: World) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def tokens(lasting_world: World, django_db_blocker) -> dict[str, str]:
     """role -> token of a person who has it in the world's team."""
-    team = world.users["owner"].memberships.get().team
-    people = {role: make_user(role, team=team) for role in Role.values} | {STRANGER: world.users["stranger"]}
-    return {role: create_token(user=user, name="fuzz") for role, user in people.items()}
+    with django_db_blocker.unblock():
+        team = lasting_world.users["owner"].memberships.get().team
+        people = {role: make_user(role, team=team) for role in Role.values}
+        people[STRANGER] = lasting_world.users["stranger"]
+        return {role: create_token(user=user, name="fuzz") for role, user in people.items()}
 
 
 def send(case: schemathesis.Case, headers: dict[str, str]) -> schemathesis.Response:
@@ -106,21 +103,21 @@ SETTINGS = settings(
 
 
 @every_operation
-def test_every_operation(operation, world, tokens):
+def test_every_operation(operation, lasting_world, tokens):
     @settings(SETTINGS, max_examples=QUICK)
     @given(case=operation.as_strategy(), role=st.sampled_from(ROLES))
     def one(case: schemathesis.Case, role: str) -> None:
-        try_case(case, world, tokens, (role,))
+        try_case(case, lasting_world, tokens, (role,))
 
     one()
 
 
 @pytest.mark.slow
 @every_operation
-def test_every_operation_thoroughly(operation, world, tokens):
+def test_every_operation_thoroughly(operation, lasting_world, tokens):
     @settings(SETTINGS, max_examples=THOROUGH)
     @given(case=operation.as_strategy())
     def one(case: schemathesis.Case) -> None:
-        try_case(case, world, tokens, ROLES)
+        try_case(case, lasting_world, tokens, ROLES)
 
     one()
