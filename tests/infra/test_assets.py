@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.staticfiles import finders
 
-from testing.private_installation import REPOSITORY, Instance
+from testing.paths import REPOSITORY
 from webapp.lib.static_files.in_front import StaticFilesInFront
 from webapp.lib.static_files.npm_assets import AssetsMissing, PackageFinder
 
@@ -55,9 +55,8 @@ def test_packages_are_not_committed():
     assert not (settings.BASE_DIR / "static" / "vendor").exists()
 
 
-def test_static_files_are_served_compressed_without_signing_in():
-    with Instance(without=["deskhost", "gpu", "env", "dispatcher"]) as instance:
-        answer = httpx.get(f"{instance.url}/static/css/base.css", timeout=60)
+def test_static_files_are_served_compressed_without_signing_in(web_server):
+    answer = httpx.get(f"{web_server}/static/css/base.css", timeout=60)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/css")
     assert answer.headers["content-encoding"] == "gzip"

@@ -173,8 +173,8 @@ def test_every_service_starts_with_the_files_of_its_image(place: Place):
 @pytest.mark.parametrize(
     ("name", "missing", "said"),
     [
-        ("prepare", "static", "collected"),
-        ("web", "templates", "TemplateDoesNotExist"),
+        pytest.param("prepare", "static", "collected", marks=pytest.mark.slow),
+        pytest.param("web", "templates", "TemplateDoesNotExist", marks=pytest.mark.slow),
         ("gpu-worker", "training", "No module named 'training"),
         ("env-worker", "workers", "workers"),
     ],

@@ -98,13 +98,13 @@ def test_a_taken_port_names_its_owner_and_the_flag(tmp_path):
     assert "--port" in answer.stderr
 
 
-def test_after_the_supervisor_is_killed_nothing_is_left_and_a_new_start_works():
-    with Instance(without=["deskhost", "gpu", "env", "dispatcher"]) as instance:
-        instance.kill()
-        instance.start()
-        assert httpx.get(f"{instance.url}/healthz", timeout=30).status_code == 200
-        instance.stop()
-        assert [mark for _, mark in marked() if mark.startswith(str(instance.folder))] == []
+def test_after_the_supervisor_is_killed_nothing_is_left_and_a_new_start_works(instance):
+    """The last one of these: it stops the installation of all."""
+    instance.kill()
+    instance.start()
+    assert httpx.get(f"{instance.url}/healthz", timeout=30).status_code == 200
+    instance.stop()
+    assert [mark for _, mark in marked() if mark.startswith(str(instance.folder))] == []
 
 
 def redis_url(instance):
