@@ -63,14 +63,22 @@ def folder(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_layouts_and_processes_find_the_same_loss_and_gradient(folder: Path, world: World) -> None:
-    one = find(folder, "plain", world)
+@pytest.fixture(scope="module")
+def one(folder: Path, world: World) -> dict:
+    return find(folder, "plain", world)
+
+
+def test_layouts_find_the_same_loss_and_gradient(folder: Path, world: World, one: dict) -> None:
     gaps = [gap for _, gap in one["per_sequence"].values()]
     assert max(gaps) < 1e-4, "the trainer scores as the engine did"
     assert any("experts" in name for name in one["gradients"])
     assert any("mlp.gate.weight" in name for name in one["gradients"]), "the router learns, too"
     for name in ("packed", "recomputed"):
         assert_same_gradient(one, find(folder, name, world))
+
+
+@pytest.mark.slow
+def test_two_processes_find_the_same_gradient(folder: Path, one: dict) -> None:
     two = launch(folder, 2, ["packed"])
     assert_same_gradient(one, two["packed"])
 

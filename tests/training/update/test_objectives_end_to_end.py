@@ -47,6 +47,7 @@ def test_one_process_walks_as_the_formula_says(
     assert found["metrics"]["policy/clip_fraction"] > 0.05, "the bounds are at work"
 
 
+@pytest.mark.slow
 def test_two_processes_walk_as_the_formula_says(folder: Path, expected: dict[str, dict]) -> None:
     found = launch(folder, 2, list(PATHS), probe="update_probe")
     for name in PATHS:

@@ -126,11 +126,12 @@ def test_an_adapter_of_other_layers_is_refused(
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_training_adapters_syncs_adapters(
-    toy_model: Path, coordinator: ToyCoordinator, tmp_path: Path
+    processes: int, toy_model: Path, coordinator: ToyCoordinator, tmp_path: Path
 ) -> None:
     config = toy_config(toy_model, algorithm={"num_steps": 2}, lora=LORA, optimiser={"learning_rate": 1e-2})
-    run(config, tmp_path / "run", coordinator, 2)
+    run(config, tmp_path / "run", coordinator, processes)
     assert stages(coordinator) == ["load"] * 3
     assert max(coordinator.metric("sync/drift")) < 1e-4
     assert adapter_scales(coordinator.desktops.engine.model)
