@@ -1,14 +1,18 @@
 """Tool: what programs tell about their widgets, as OSWorld's XML on stdout (`tree`) or a terminal's text."""
 
+import gc
+import re
 import sys
 import xml.etree.ElementTree as ET
 
 from workers.guest.accessibility_tree import BASE, MAX_DEPTH, PREFIXES, Bus, Detail, Node, Walker, named
 
+UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffc\ufffe\uffff]")
+
 
 def printable(text: str) -> str:
     """Without what XML cannot hold."""
-    return "".join(c for c in text if c >= " " and c not in "\ufffc\ufffe\uffff" or c in "\n\t\r")
+    return UNPRINTABLE.sub("", text)
 
 
 def element(node: Node, depth: int = 0) -> ET.Element:
@@ -50,6 +54,7 @@ def write_terminal(walker: Walker) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    gc.disable()  # it looks at every widget, over and over, and this process ends with its answer
     walker = Walker(Bus())
     {"tree": write_tree, "terminal": write_terminal}[arguments[0]](walker)
     return 0

@@ -4,15 +4,16 @@ All questions of a kind are sent before the first answer is awaited,
 and one question brings a program's whole tree: asking node by node takes seconds under emulation.
 """
 
-from collections.abc import Callable
+import contextlib
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-import gi
-
-gi.require_version("Atspi", "2.0")
-from gi.repository import Atspi, Gio, GLib  # noqa: E402 - the version must be chosen first
+from workers.guest.accessibility_names import role_name, state_names
+from workers.guest.dbus_calls import Answered, BusError, Connection, finish
+from workers.guest.dbus_values import text, texts
 
 PREFIXES = {
     "st": "state", "attr": "attributes", "cp": "component", "txt": "text", "val": "value", "act": "action",
@@ -24,9 +25,14 @@ ROOT = "/org/a11y/atspi/accessible/root"
 NULL = "/org/a11y/atspi/null"
 MAX_NODES = 5000
 MAX_DEPTH = 50
-CALL_LIMIT_MS = 10_000
-"""A program that hangs costs this once; its part of the tree is left out."""
-SCREEN_COORDINATES = 0
+CALL_LIMIT_S = 2.0
+"""A program that hangs costs this at each kind of question; its part of the tree is left out."""
+OWN_SOCKET_LIMIT_S = 0.2
+SCREEN_COORDINATES = bytes(4)
+WHOLE_TEXT = b"\0\0\0\0\xff\xff\xff\xff"
+REFS = ("a(so)",)
+ITEMS = ("a((so)(so)(so)iiassusau)", "a((so)(so)(so)a(so)assusau)")
+"""Old toolkits send the children instead of index and count."""
 PLAIN_TOOLKITS = ("gtk", "GAIL")
 """Their widgets have no attributes worth a question but the toolkit's name."""
 MANAGES_DESCENDANTS = "manages_descendants"
@@ -53,42 +59,44 @@ class Node:
 
 
 class Bus:
-    """Pipelined calls on the accessibility bus."""
+    """The accessibility bus, and beside it programs' own sockets, which save the way through it."""
 
     def __init__(self) -> None:
-        session = Gio.bus_get_sync(Gio.BusType.SESSION)
-        answer = session.call_sync(
-            "org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus", "GetAddress", None, None, 0, CALL_LIMIT_MS, None
-        )
-        flags = Gio.DBusConnectionFlags
-        self._connection = Gio.DBusConnection.new_for_address_sync(
-            answer.unpack()[0], flags.AUTHENTICATION_CLIENT | flags.MESSAGE_BUS_CONNECTION, None, None
-        )
-        self._waiting = 0
+        """Raises BusError."""
+        session = Connection(os.environ.get("DBUS_SESSION_BUS_ADDRESS", ""), CALL_LIMIT_S)
+        address: list[str] = []
+        about = ("org.a11y.Bus", "/org/a11y/bus")
+        session.call(about, about[0], "GetAddress", "", b"", ("s",), lambda answer: address.extend(answer))
+        finish([session], CALL_LIMIT_S)
+        if not address:
+            raise BusError("no accessibility bus is known on the session bus")
+        self._bus = Connection(address[0], CALL_LIMIT_S)
+        self._own: dict[str, Connection] = {}
 
-    def ask(
-        self, ref: Ref, interface: str, method: str, arguments: "GLib.Variant | None", then: Callable
-    ) -> None:
-        """Send a call; `then(answer)` runs in `finish`, not at all when the call fails."""
-
-        def answered(connection: object, result: object) -> None:
-            self._waiting -= 1
-            try:
-                answer = self._connection.call_finish(result)
-            except GLib.Error:
-                return  # the widget has gone, or its program does not know the question
-            then(answer)
-
-        self._waiting += 1
-        self._connection.call(
-            ref[0], ref[1], interface, method, arguments, None, 0, CALL_LIMIT_MS, None, answered
-        )
+    def call(
+        self, to: Ref, interface: str, method: str, signature: str, body: bytes, answers: tuple[str, ...],
+        then: Answered,
+    ) -> None:  # fmt: skip
+        """As `Connection.call`, by the shortest way."""
+        self._own.get(to[0], self._bus).call(to, interface, method, signature, body, answers, then)
 
     def finish(self) -> None:
-        """Wait until every call, also those asked meanwhile, is answered."""
-        context = GLib.MainContext.default()
-        while self._waiting:
-            context.iteration(True)
+        finish([self._bus, *self._own.values()], CALL_LIMIT_S)
+
+    def come_closer(self, programs: Iterable[str]) -> None:
+        """Use the sockets of those programs that have one."""
+        found: dict[str, str] = {}
+        for name in programs:
+
+            def then(answer: Any, name: str = name) -> None:
+                found[name] = answer[0]
+
+            where = (name, ROOT)
+            self.call(where, ATSPI + "Application", "GetApplicationBusAddress", "", b"", ("s",), then)
+        self.finish()
+        for name, address in found.items():
+            with contextlib.suppress(BusError):
+                self._own[name] = Connection(address, OWN_SOCKET_LIMIT_S, is_bus=False)
 
 
 class Walker:
@@ -101,19 +109,19 @@ class Walker:
     def collect(self) -> list[Node]:
         """The applications' roots, their trees attached."""
         applications: list[Ref] = []
-        self.bus.ask(
-            (ATSPI + "Registry", ROOT), ATSPI + "Accessible", "GetChildren", None,
-            lambda answer: applications.extend(tuple(ref) for ref in answer.unpack()[0]),
-        )  # fmt: skip
+        call = self.bus.call
+        call((ATSPI + "Registry", ROOT), ATSPI + "Accessible", "GetChildren", "", b"", REFS,
+             lambda answer: applications.extend(answer[0]))  # fmt: skip
         # Programs keep the cache that brings their whole tree only while changes of it are listened for.
-        wish = GLib.Variant("(sass)", ("object:children-changed:", [], ""))
         registry = (ATSPI + "Registry", "/org/a11y/atspi/registry")
-        self.bus.ask(registry, ATSPI + "Registry", "RegisterEvent", wish, lambda _answer: None)
+        event = text("object:children-changed:")
+        wish = event + bytes(-len(event) % 4) + bytes(4) + text("")
+        call(registry, ATSPI + "Registry", "RegisterEvent", "sass", wish, ("",), lambda _answer: None)
         self.bus.finish()
-        for ref in applications:
-            self.bus.ask(
-                (ref[0], "/org/a11y/atspi/cache"), ATSPI + "Cache", "GetItems", None, self._add_items
-            )
+        self.bus.come_closer(name for name, _root in applications)
+        for name, _root in applications:
+            cache = (name, "/org/a11y/atspi/cache")
+            call(cache, ATSPI + "Cache", "GetItems", "", b"", ITEMS, self._add_items)
         self.bus.finish()
         for ref in applications:
             if ref not in self.nodes:
@@ -125,11 +133,10 @@ class Walker:
         self._attach()
         return [self.nodes[ref] for ref in applications if ref in self.nodes]
 
-    def _add_items(self, answer: "GLib.Variant") -> None:
-        for item in answer.unpack()[0]:
-            ref, _application, parent = (tuple(part) for part in item[:3])
-            # Old toolkits send the children here instead of index and count.
-            index, rest = (item[3], item[5:]) if isinstance(item[3], int) else (0, item[4:])
+    def _add_items(self, answer: tuple[Any, ...]) -> None:
+        for ref, _application, parent, *rest in answer[0]:
+            # Of old toolkits one value stands for index and count.
+            index, rest = (rest[0], rest[2:]) if isinstance(rest[0], int) else (0, rest[1:])
             interfaces, name, role, _description, states = rest
             self._add(ref, parent, index, role_name(role), name, state_names(tuple(states)), interfaces)
 
@@ -153,28 +160,32 @@ class Walker:
             return
         known: dict[str, Any] = {}
 
-        def learn(key: str) -> Callable:
-            def then(answer: "GLib.Variant") -> None:
-                known[key] = answer.unpack()[0]
+        def learn(key: str) -> Callable[[Any], None]:
+            def then(answer: Any) -> None:
+                known[key] = answer[0]
                 if len(known) == 4:
                     states = state_names(tuple(known["states"]))
                     role, interfaces = role_name(known["role"]), known["interfaces"]
-                    self._add(ref, parent, index, role, known["name"], states, interfaces)
+                    self._add(ref, parent, index, role, str(known["name"]), states, interfaces)
                     self._visit_children(ref, depth + 1)
 
             return then
 
-        name = GLib.Variant("(ss)", (ATSPI + "Accessible", "Name"))
-        self.bus.ask(ref, PROPERTIES, "Get", name, learn("name"))
-        for method, key in (("GetRole", "role"), ("GetState", "states"), ("GetInterfaces", "interfaces")):
-            self.bus.ask(ref, ATSPI + "Accessible", method, None, learn(key))
+        name = texts(ATSPI + "Accessible", "Name")
+        self.bus.call(ref, PROPERTIES, "Get", "ss", name, ("v",), learn("name"))
+        for method, key, answers in (
+            ("GetRole", "role", ("u",)),
+            ("GetState", "states", ("au",)),
+            ("GetInterfaces", "interfaces", ("as",)),
+        ):
+            self.bus.call(ref, ATSPI + "Accessible", method, "", b"", answers, learn(key))
 
     def _visit_children(self, ref: Ref, depth: int = 1) -> None:
-        def then(answer: "GLib.Variant") -> None:
-            for index, child in enumerate(answer.unpack()[0]):
-                self._visit(tuple(child), ref, index, depth)
+        def then(answer: Any) -> None:
+            for index, child in enumerate(answer[0]):
+                self._visit(child, ref, index, depth)
 
-        self.bus.ask(ref, ATSPI + "Accessible", "GetChildren", None, then)
+        self.bus.call(ref, ATSPI + "Accessible", "GetChildren", "", b"", REFS, then)
 
     def _attach(self) -> None:
         for node in self.nodes.values():
@@ -199,76 +210,61 @@ class Detail:
     def _toolkits(self, programs: set[str]) -> dict[str, str]:
         """Bus name -> name of the toolkit."""
         found: dict[str, str] = {}
-        question = GLib.Variant("(ss)", (ATSPI + "Application", "ToolkitName"))
+        question = texts(ATSPI + "Application", "ToolkitName")
         for program in programs:
 
-            def then(answer: "GLib.Variant", program: str = program) -> None:
-                found[program] = answer.unpack()[0]
+            def then(answer: Any, program: str = program) -> None:
+                found[program] = str(answer[0])
 
-            self.bus.ask((program, ROOT), PROPERTIES, "Get", question, then)
+            self.bus.call((program, ROOT), PROPERTIES, "Get", "ss", question, ("v",), then)
         self.bus.finish()
         return found
 
     def _ask(self, node: Node, toolkit: str) -> None:
-        ask, ref = self.bus.ask, node.ref
+        call, ref = self.bus.call, node.ref
         if "Component" in node.interfaces and {"showing", "visible"} <= node.states:
-            kind = GLib.Variant("(u)", (SCREEN_COORDINATES,))
-            ask(ref, ATSPI + "Component", "GetExtents", kind, lambda a: self._set(node, "box", a))
+            place = partial(self._set, node, "box")
+            call(ref, ATSPI + "Component", "GetExtents", "u", SCREEN_COORDINATES, ("(iiii)",), place)
         if "Text" in node.interfaces:
-            whole = GLib.Variant("(ii)", (0, -1))
-            ask(ref, ATSPI + "Text", "GetText", whole, lambda a: self._set(node, "text", a))
+            whole = partial(self._set, node, "text")
+            call(ref, ATSPI + "Text", "GetText", "ii", WHOLE_TEXT, ("s",), whole)
         if "Value" in node.interfaces:
-            about = GLib.Variant("(s)", (ATSPI + "Value",))
-            ask(ref, PROPERTIES, "GetAll", about, lambda a: self._value(node, a))
+            about = text(ATSPI + "Value")
+            call(ref, PROPERTIES, "GetAll", "s", about, ("a{sv}",), partial(self._value, node))
         if "Action" in node.interfaces and "showing" in node.states:
-            ask(ref, ATSPI + "Action", "GetActions", None, lambda a: self._actions(node, a))
+            then = partial(self._actions, node)
+            call(ref, ATSPI + "Action", "GetActions", "", b"", ("a(sss)",), then)
         if toolkit in PLAIN_TOOLKITS:
             node.facts[named("attr", "toolkit")] = toolkit
         else:
-            ask(ref, ATSPI + "Accessible", "GetAttributes", None, lambda a: self._attributes(node, a))
+            then = partial(self._attributes, node)
+            call(ref, ATSPI + "Accessible", "GetAttributes", "", b"", ("a{ss}",), then)
 
-    def _set(self, node: Node, name: str, answer: "GLib.Variant") -> None:
-        setattr(node, name, answer.unpack()[0])
+    def _set(self, node: Node, name: str, answer: Any) -> None:
+        setattr(node, name, answer[0])
 
-    def _value(self, node: Node, answer: "GLib.Variant") -> None:
+    def _value(self, node: Node, answer: Any) -> None:
         words = {
             "CurrentValue": "value", "MinimumValue": "min", "MaximumValue": "max", "MinimumIncrement": "step",
         }  # fmt: skip
-        for key, value in answer.unpack()[0].items():
+        for key, value in answer[0].items():
             if key in words:
                 node.facts[named("val", words[key])] = str(value)
 
-    def _actions(self, node: Node, answer: "GLib.Variant") -> None:
-        for name, description, keys in answer.unpack()[0]:
+    def _actions(self, node: Node, answer: Any) -> None:
+        for name, description, keys in answer[0]:
             if name:
                 node.facts[named("act", f"{name}_desc")] = description
                 node.facts[named("act", f"{name}_kb")] = keys
 
-    def _attributes(self, node: Node, answer: "GLib.Variant") -> None:
-        for key, value in answer.unpack()[0].items():
+    def _attributes(self, node: Node, answer: Any) -> None:
+        for key, value in answer[0].items():
             node.facts[named("attr", key)] = value
 
 
+@cache
 def named(prefix: str, word: str) -> str:
     """XML name of an attribute; what XML does not allow becomes "-"."""
     plain = "".join(c if c.isalnum() or c in "_-." else "-" for c in word)
     plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
     return f"{{{BASE}{PREFIXES[prefix]}}}{plain}"
-
-
-@cache
-def role_name(number: int) -> str:
-    return Atspi.role_get_name(Atspi.Role(number)).replace(" ", "-") or "unknown"
-
-
-@cache
-def state_names(bits: tuple[int, ...]) -> frozenset[str]:
-    """Names of the set bits; two numbers of 32 bits. Of hundreds of widgets a dozen differ."""
-    whole = sum(part << 32 * place for place, part in enumerate(bits))
-    return frozenset(name for number, name in STATES.items() if whole >> number & 1)
-
-
-STATES = {
-    number: Atspi.StateType(number).value_nick.replace("-", "_")
-    for number in range(int(Atspi.StateType.LAST_DEFINED))
-}

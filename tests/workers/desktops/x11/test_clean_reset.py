@@ -10,6 +10,7 @@ import pytest
 from Xlib import X, Xatom
 
 from training.contracts.types import Action
+from workers.desktops.contract import DesktopSpec
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.x11.window_control import Windows
 from workers.processes.process_group import start_ticks
@@ -258,3 +259,18 @@ def test_the_window_list_is_empty_right_after_a_reset_with_many_windows(desktop)
     desktop.wait_for_window("xterm")
     desktop.reset()
     assert Windows(desktop.console.display).all() == []
+
+
+@pytest.mark.slow
+def test_a_desktop_whose_trees_are_read_is_cleaned_and_not_made_anew(desk_client):
+    spec = DesktopSpec(width=512, height=384, accessibility=True)
+    lease = desk_client.acquire("x11", spec, holder="tests", ttl_s=60)
+    with DesktopEnv(desk_client, lease) as env:
+        generation = env.lease.desktop.generation
+        for _ in range(3):
+            env.agent.launch(["mousepad"])
+            env.wait_for_window("Mousepad")
+            assert "Mousepad" in env.agent.accessibility()
+            assert not env.reset().rebuilt
+            assert "Mousepad" not in env.agent.accessibility()
+        assert env.lease.desktop.generation == generation
