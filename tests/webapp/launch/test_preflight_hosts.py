@@ -131,6 +131,16 @@ def test_a_published_model_that_is_not_there_yet_still_gets_its_estimate() -> No
         ),
         ({"optimiser": {"microbatch_tokens": 4096}}, "optimiser.microbatch_tokens", "warning"),
         (
+            {"prompt": {"observation": ["marks", "terminal"], "accessibility_chars": 60_000}},
+            "prompt.accessibility_chars",
+            "warning",
+        ),
+        (
+            {"prompt": {"observation": ["terminal"]}, "desktops": {"max_turns": 15}},
+            "sampling.max_context_tokens",
+            "info",
+        ),
+        (
             {"model": {"max_pixels": 2_088_960}, "desktops": {"max_turns": 15}},
             "sampling.max_context_tokens",
             "info",

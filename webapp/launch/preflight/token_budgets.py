@@ -7,6 +7,8 @@ from webapp.launch.preflight.check import Check
 
 PIXELS_PER_TOKEN = 32 * 32
 """Qwen3-VL: patches of 16 x 16 pixels, four of them are one token."""
+CHARS_PER_TOKEN = 3.5
+"""Of trees and terminals; three to four."""
 PIXELS_PER_PATCH = 16 * 16
 
 
@@ -21,6 +23,7 @@ def budget_checks(config: ExperimentConfig) -> Iterator[Check]:
         )
     if config.prompt.shows_screen:
         yield from _screenshots(config)
+    yield from _texts(config)
     if config.optimiser.packing:
         yield from _packing(config)
 
@@ -37,11 +40,7 @@ def _screenshots(config: ExperimentConfig) -> Iterator[Check]:
         text = f"One has at least {smallest} tokens (model.min_pixels), and {room} are free. Raise {name}."
         yield Check("bad", "No screenshot fits the context", text, name)
         return
-    prompt = config.prompt
-    wanted = config.desktops.max_turns
-    if prompt.history != "full":
-        first = prompt.keep_first_images if prompt.history == "window" else 0
-        wanted = min(wanted, first + prompt.keep_last_images + prompt.window_slack)
+    wanted = _kept_turns(config)
     if largest * wanted > room:
         text = (
             f"{wanted} screenshots of the largest size ({largest} tokens, model.max_pixels) need "
@@ -49,6 +48,44 @@ def _screenshots(config: ExperimentConfig) -> Iterator[Check]:
             "are smaller, else raise it, lower model.max_pixels, or use prompt.history window or actions."
         )
         yield Check("info", f"Room for {room // largest} full screenshots", text, name)
+
+
+def _kept_turns(config: ExperimentConfig) -> int:
+    """Whose screenshots and texts stand in a context at most."""
+    prompt, turns = config.prompt, config.desktops.max_turns
+    if prompt.history == "full":
+        return turns
+    first = prompt.keep_first_images if prompt.history == "window" else 0
+    return min(turns, first + prompt.keep_last_images + prompt.window_slack)
+
+
+def _texts(config: ExperimentConfig) -> Iterator[Check]:
+    """Trees, lists of marks and terminals as long as their budgets allow; most are shorter."""
+    prompt, sampling = config.prompt, config.sampling
+    trees = prompt.reads_tree + prompt.reads_marks
+    chars = trees * prompt.accessibility_chars + prompt.reads_terminal * prompt.terminal_chars
+    if not chars or not prompt.observation_every:
+        return
+    one, room = round(chars / CHARS_PER_TOKEN), sampling.max_context_tokens - sampling.max_completion_tokens
+    name = "sampling.max_context_tokens"
+    if sampling.max_text_tokens and sampling.max_text_tokens < room:
+        room, name = sampling.max_text_tokens - sampling.max_completion_tokens, "sampling.max_text_tokens"
+    elif prompt.shows_screen:
+        room -= -(-config.model.min_pixels // PIXELS_PER_TOKEN)
+    turns = -(-_kept_turns(config) // prompt.observation_every)
+    least = "prompt.accessibility_chars" if trees else "prompt.terminal_chars"
+    if one > room:
+        text = (
+            f"They may have {chars} characters, about {one} tokens, and {max(0, room)} are free. A turn "
+            f"whose texts do not fit ends its trajectory: raise {name} or lower {least}."
+        )
+        yield Check("warning", "The texts of one turn may not fit the context", text, least)
+    elif one * turns > room:
+        text = (
+            f"Those of {turns} turns may have about {one * turns} of {room} tokens. Longer trajectories are "
+            f"truncated: fine if trees are smaller, else raise {name}, lower {least}, or use prompt.history."
+        )
+        yield Check("info", f"Room for the longest texts of {room // one} turns", text, name)
 
 
 def _packing(config: ExperimentConfig) -> Iterator[Check]:
