@@ -15,23 +15,26 @@ from training.content.task_sets import first_desk
 from training.contracts.types import Task
 from workers.desktops.host.client import DeskHostClient
 from workers.env_server.__main__ import LEASE_S
-from workers.env_server.episodes import Episodes
+from workers.env_server.episodes import Episodes, Opener
 from workers.env_server.request import ServerFacts
 from workers.env_server.server import EnvServer
+from workers.environments.contract import EnvironmentRequest
 from workers.environments.local import LocalEnvironment
 
 TOKEN = "a-token-of-the-tests"
 START_S = 60.0
 
 
-def episodes_over(desk_client: DeskHostClient, *, max_episodes: int = 2, ttl_s: float = 120.0) -> Episodes:
-    """Episodes on the desk host's x11 desktops."""
+def episodes_over(
+    desk_client: DeskHostClient, *, max_episodes: int = 2, ttl_s: float = 120.0, lend: Opener | None = None
+) -> Episodes:
+    """Episodes on the desk host's x11 desktops, leased by `lend` where it is given."""
     path = desk_client.socket_path
-    return Episodes(
-        lambda request: LocalEnvironment.lease(DeskHostClient(path), request, wait_s=0.0, ttl_s=LEASE_S),
-        max_episodes=max_episodes,
-        ttl_s=ttl_s,
-    )
+
+    def lease(request: EnvironmentRequest) -> LocalEnvironment:
+        return LocalEnvironment.lease(DeskHostClient(path), request, wait_s=0.0, ttl_s=LEASE_S)
+
+    return Episodes(lend or lease, max_episodes=max_episodes, ttl_s=ttl_s)
 
 
 def application(

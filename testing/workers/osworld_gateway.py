@@ -21,7 +21,7 @@ from testing.workers.env_server_thread import TOKEN, application, episodes_over,
 from testing.workers.gateway_cluster import Cluster
 from testing.workers.tls import make_tls
 from workers.desktops.host.client import DeskHostClient
-from workers.env_server.episodes import Episodes
+from workers.env_server.episodes import Episodes, Opener
 
 SESSION_HEADER, TOKEN_HEADER = "x-paas-session-id", "x-paas-secret-token"
 OWN_HEADERS = {SESSION_HEADER: b"x-session-id", TOKEN_HEADER: b"x-secret-token"}
@@ -70,9 +70,12 @@ class PassingOn:
 
 
 @contextmanager
-def running_gateway(desk_client: DeskHostClient, folder: Path, max_sandboxes: int) -> Iterator[Cluster]:
+def running_gateway(
+    desk_client: DeskHostClient, folder: Path, max_sandboxes: int, lend: Opener | None = None
+) -> Iterator[Cluster]:
+    """`lend`: how a sandbox's desktop is leased, where not as an env server's."""
     tls = make_tls(folder)
-    episodes = episodes_over(desk_client, max_episodes=max_sandboxes)
+    episodes = episodes_over(desk_client, max_episodes=max_sandboxes, lend=lend)
     door = Misbehaving(PassingOn(application(episodes, token=TOKEN), episodes))
     with serving(door, certificate=tls.certificate, key=tls.key) as url:
         yield Cluster(url, tls, episodes, door)

@@ -39,7 +39,7 @@ class Episode:
         self.episode_id = episode_id
         self.environment = environment
         self.hands, self.done = AgentHands(environment), Done()
-        self.screen = request.screen
+        self.screen, self.reads = request.screen, request.reads
         self.holder = request.holder
         self.key = request.key
         self.lock = threading.Lock()

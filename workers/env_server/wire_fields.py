@@ -47,12 +47,19 @@ def observation(episode: Episode, frame: Frame, picture: str) -> Fields:
     Texts are "" and never null: clients measure their length. They are so, too, where they were not requested
     and where they could not be read.
     """
-    tree, terminal = frame.texts.tree, frame.texts.terminal
     return {
         picture: base64.b64encode(frame.png).decode(),
+        **texts_of(frame),
+        "instruction": episode.task.instruction if episode.task else "",
+    }
+
+
+def texts_of(frame: Frame) -> Fields:
+    """Tree and terminal of an observation."""
+    tree, terminal = frame.texts.tree, frame.texts.terminal
+    return {
         "accessibility_tree": (tree.text if tree else None) or "",
         "terminal": (terminal.text if terminal else None) or "",
-        "instruction": episode.task.instruction if episode.task else "",
     }
 
 

@@ -31,6 +31,10 @@ class Seen:
     """None until it is done."""
     facts: dict[str, Any]
     """episode_id, task_id; once it is done also score and terms."""
+    accessibility_tree: str = field(default="", repr=False)
+    """OSWorld's XML; "" unless the reset said `require_a11y_tree`."""
+    terminal: str = field(default="", repr=False)
+    """Its text; "" unless the reset said `require_terminal`."""
 
 
 class DesktopSession:
@@ -47,7 +51,8 @@ class DesktopSession:
         return self._ask("GET", "/tasks", params={"split": split})["tasks"]
 
     def reset(self, **asked: Any) -> Seen:
-        """Begin a task: task_id, or index and split, or an OSWorld `task`; max_turns, reward_preset."""
+        """Begin a task: task_id, or index and split, or an OSWorld `task`; max_turns, reward_preset,
+        require_a11y_tree, require_terminal."""
         seen = self._seen("/reset", {**asked, "episode_id": self._episode_id})
         self._episode_id = seen.facts["episode_id"]
         return seen
@@ -80,6 +85,8 @@ class DesktopSession:
             is_truncated=facts.get("truncated", False),
             reward=answer["reward"],
             facts=facts,
+            accessibility_tree=observation.get("accessibility_tree", ""),
+            terminal=observation.get("terminal", ""),
         )
 
     def _ask(self, method: str, path: str, **sent: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """OpenEnv's protocol below /openenv: reset, step and state of episodes that carry their reward.
 
-    reset {index, split | task_id | task, max_turns, reward_preset} -> {observation, reward, done, metadata}
+    reset {index, split | task_id | task, max_turns, reward_preset, require_a11y_tree, require_terminal}
+                                                                    -> {observation, reward, done, metadata}
     step  {action: {code} or {command}, episode_id}                 -> the same; reward when done
 `code` is pyautogui code or DONE, FAIL, WAIT; `command` is our own normal form of an action. An action that
 cannot be read or done is a turn like any other, reported in `observation.error`. Source: OpenEnv 0.10, its
@@ -23,7 +24,7 @@ from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
 from workers.env_server.rewarded_episode import RewardedEpisode
 from workers.env_server.step_actions import read_program
-from workers.env_server.wire_fields import BadRequest, Fields, task_of, text_of
+from workers.env_server.wire_fields import BadRequest, Fields, reads_of, task_of, text_of, texts_of
 from workers.environments.contract import EnvironmentRequest
 
 PREFIX = "/openenv"
@@ -110,7 +111,8 @@ def metadata(call: Call) -> Fields:
 def schema(_call: Call) -> Fields:
     text, number = {"type": "string"}, {"type": "integer"}
     action = {"type": "object", "properties": {"code": text, "command": Action.model_json_schema()}}
-    seen = {"screenshot_png": text, "width": number, "height": number, "instruction": text, "error": text}
+    words = ("screenshot_png", "accessibility_tree", "terminal", "instruction", "error")
+    seen = {"width": number, "height": number, **dict.fromkeys(words, text)}
     now = {"episode_id": text, "step_count": number, "task_id": text, "max_turns": number}
     return {
         "action": action,
@@ -130,6 +132,7 @@ def answer(episode: Episode, rewarded: RewardedEpisode) -> Fields:
             "screenshot_png": base64.b64encode(rewarded.frame.png).decode(),
             "width": rewarded.frame.width,
             "height": rewarded.frame.height,
+            **texts_of(rewarded.frame),
             "instruction": rewarded.task.instruction,
             "error": rewarded.error,
         },
@@ -179,17 +182,19 @@ def _whole(fields: Fields, name: str, default: int, least: int, most: int) -> in
 
 
 def _fitting(call: Call, task: Task) -> str:
-    """The open episode that the client names, if its screen is the task's; "" else, and it is closed."""
+    """The open episode that the client names, if screen and texts are those asked for; else "", and it is
+    closed."""
     episode_id = call.fields.get("episode_id")
     held = [each for each in call.server.episodes.held() if each.episode_id == episode_id]
-    if not held or held[0].screen == task.screen:
+    if not held or (held[0].screen, held[0].reads) == (task.screen, reads_of(call.fields)):
         return held[0].episode_id if held else ""
     call.server.episodes.close(held[0].episode_id)
     return ""
 
 
 def _opened(call: Call, task: Task) -> str:
-    request = EnvironmentRequest(call.server.provider, task.screen, call.holder, key=call.key)
+    reads = reads_of(call.fields)
+    request = EnvironmentRequest(call.server.provider, task.screen, call.holder, key=call.key, reads=reads)
     return call.server.episodes.open(request).episode_id
 
 

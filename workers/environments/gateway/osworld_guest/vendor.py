@@ -1,6 +1,6 @@
 """Sandboxes whose gateway passes requests on to OSWorld's in-guest server.
 
-GET /screenshot, /platform and POST /screen_size, /execute, /setup/launch carry the
+GET /screenshot, /platform, /accessibility, /terminal and POST /screen_size, /execute, /setup/launch carry the
 session and the token as headers. Bodies are JSON alone: such gateways pass no forms on, so files go through
 /execute. Source: https://github.com/xlang-ai/OSWorld, desktop_env/server/main.py, and the gateway client of
 https://github.com/inclusionAI/AReaL/pull/1326.
@@ -18,6 +18,7 @@ from training.contracts.types import Action
 from workers.desktops.agent_contract import ExecResult
 from workers.desktops.console_contract import ActionRefused, require_typable
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.desktop_texts import READ_LIMIT_S
 from workers.environments.gateway.http_vendor import MARGIN_S, HttpVendor
 from workers.environments.gateway.vendor_contract import Sandbox, SandboxRequest
 from workers.environments.http_transport import Answer, ServerFailed
@@ -96,6 +97,20 @@ class OsworldGuestVendor(HttpVendor):
 
     def launch(self, sandbox: Sandbox, command: str | list[str], *, shell: bool) -> None:
         self._guest(sandbox, "POST", "/setup/launch", {"command": command, "shell": shell})
+
+    def accessibility(self, sandbox: Sandbox) -> str:
+        return self._read(sandbox, "/accessibility", "AT") or ""
+
+    def terminal(self, sandbox: Sandbox) -> str:
+        return self._read(sandbox, "/terminal", "output") or ""
+
+    def _read(self, sandbox: Sandbox, path: str, name: str) -> str | None:
+        """A text of the screen, null where there is none. Raises EnvError within READ_LIMIT_S."""
+        fields = self._guest(sandbox, "GET", path, timeout_s=READ_LIMIT_S).fields
+        text = fields.get(name, ...)
+        if text is not None and not isinstance(text, str):
+            raise EnvError(f"{self._knobs.endpoint} answered GET {path} with no {name}", kind=ErrorKind.GUEST)
+        return text
 
     def _guest(
         self,
