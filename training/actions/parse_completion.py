@@ -13,6 +13,7 @@ from training.actions.dialects.registry import tried_dialects
 from training.actions.errors import ActionTextError
 from training.actions.parse.argument_values import Found, Points
 from training.contracts.config import CoordinateSpace
+from training.contracts.observed_text import Box
 from training.contracts.types import Action, ActionKind, ParsedCompletion
 
 MAX_COMPLETION_CHARACTERS = 40_000
@@ -30,13 +31,15 @@ def parse_completion(
     screen: Size,
     image: Size | None = None,
     most: int = 1,
+    boxes: tuple[Box, ...] = (),
 ) -> ParsedCompletion:
     """The actions that `text` says, or why it says none. Never raises for any text.
 
     `screen` is the desktop's size in pixels, `image` the resized image's (resized space only), `most` how
-    many actions may stand in it (`prompt.actions_per_turn`).
+    many actions may stand in it (`prompt.actions_per_turn`), `boxes` the marks that code may name (tag_1).
     """
-    points = Points(space_size(space, screen, image), screen, is_grid=space is CoordinateSpace.RELATIVE)
+    is_grid = space is CoordinateSpace.RELATIVE
+    points = Points(space_size(space, screen, image), screen, is_grid, boxes)
     text = _without_end_marks(text).lstrip().removeprefix(_BYTE_ORDER_MARK).lstrip()
     if not text:
         return ParsedCompletion(error="the completion is empty")

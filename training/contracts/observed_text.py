@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from training.contracts.wire import Wire
@@ -15,6 +17,20 @@ class ObservedText(Wire):
     num_chars: int = Field(default=0, ge=0)
     error: str = Field(default="", max_length=300, exclude_if=lambda why: not why)
     """Why it could not be read; the episode goes on."""
+
+
+Pixels = Annotated[int, Field(ge=0, le=100_000_000)]
+Box = tuple[Pixels, Pixels, Pixels, Pixels]
+"""Left, top, width and height on the screen."""
+
+
+class Marks(Wire):
+    """The numbered boxes of a picture; the turn's own digest names the picture with them."""
+
+    plain: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """Of the screenshot without them; "" = it was not kept."""
+    boxes: tuple[Box, ...] = Field(default=(), max_length=2000)
+    """The first is number 1."""
 
 
 class MeasuredTurn(Wire):

@@ -19,7 +19,7 @@ from training.contracts.action import Action as Action
 from training.contracts.action import ActionKind as ActionKind
 from training.contracts.action import ParsedCompletion as ParsedCompletion
 from training.contracts.milestone import ReachedMilestone
-from training.contracts.observed_text import MeasuredTurn, ObservedText
+from training.contracts.observed_text import Marks, MeasuredTurn, ObservedText
 from training.contracts.task import Task as Task
 from training.contracts.turn_trace import SpentMs
 from training.contracts.wire import Wire
@@ -124,6 +124,8 @@ class Observation(Wire):
     accessibility: ObservedText | None = Field(default=None, exclude_if=lambda read: read is None)
     """The raw tree; None = not part of the observation."""
     terminal: ObservedText | None = Field(default=None, exclude_if=lambda read: read is None)
+    marks: Marks | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Boxes on its picture; None = it is the plain screenshot."""
 
 
 class Alternatives(Wire):

@@ -16,17 +16,20 @@ def osworld_table(xml: str) -> str:
 
 
 def _row(widget: Widget) -> str:
-    text = widget.text
-    if '"' in text:
-        text = '"' + text.replace('"', '""') + '"'
     is_windows = widget.system == "windows"
     cells = (
         widget.role,
         widget.name,
-        text or '""',
+        quoted_text(widget),
         widget.windows_class if is_windows else widget.element.get(f"{_ATTRIBUTES}class", ""),
         widget.element.get(f"{_ATTRIBUTES}description", ""),
         widget.attribute("component", "screencoord"),
         widget.attribute("component", "size"),
     )
     return "\t".join(cells)
+
+
+def quoted_text(widget: Widget) -> str:
+    """What stands in a widget, as a cell of a table."""
+    text = widget.text or '""'
+    return '"' + text.replace('"', '""') + '"' if '"' in widget.text else text

@@ -1,6 +1,10 @@
-"""The words of an observation: the message to the agent, then tree and terminal under their headings.
+"""The words of an observation: the message to the agent, then what was read under its heading.
 
 Open the settings.
+
+[Marked widgets]
+index	tag	name	text
+1	push-button	Save	""
 
 [Accessibility tree]
 button "Save" 320,470
@@ -21,8 +25,8 @@ from training.observations.osworld_table import osworld_table
 from training.observations.short_list import short_list
 from training.observations.widget_tree import BadTree
 
-TREE, TERMINAL = "[Accessibility tree]", "[Terminal]"
-_HEADING = re.compile(rf"\n\n(?={re.escape(TREE)}\n|{re.escape(TERMINAL)}\n)")
+MARKS, TREE, TERMINAL = "[Marked widgets]", "[Accessibility tree]", "[Terminal]"
+_HEADING = re.compile(rf"\n\n(?=(?:{'|'.join(map(re.escape, (MARKS, TREE, TERMINAL)))})\n)")
 UNREADABLE = "(could not be read)"
 EMPTY_TREE, EMPTY_TERMINAL = "(no widgets)", "(no terminal)"
 
@@ -33,6 +37,8 @@ class RawTexts:
 
     tree: str | None = None
     terminal: str | None = None
+    marks: str | None = None
+    """List of the boxes on the picture."""
 
 
 def turn_text(
@@ -44,10 +50,12 @@ def turn_text(
     screen: tuple[int, int],
 ) -> str:
     """All that the policy reads at turn `index`; `message` is the instruction or the last action's result."""
-    every = prompt.observation_every
-    if not every or index % every:
+    if not prompt.shows_texts_at(index):
         return message
     parts = [message]
+    if prompt.reads_marks:
+        listed = UNREADABLE if read.marks is None else first_lines(read.marks, prompt.accessibility_chars)
+        parts.append(f"{MARKS}\n{listed}")
     if prompt.reads_tree:
         parts.append(f"{TREE}\n{_tree_text(read.tree, prompt, model, screen)}")
     if prompt.reads_terminal:
@@ -66,6 +74,7 @@ def text_for(observation: Observation, prompt: PromptConfig) -> str:
     surplus = [
         heading
         for heading, read, is_wanted in (
+            (MARKS, observation.marks, prompt.reads_marks),
             (TREE, observation.accessibility, prompt.reads_tree),
             (TERMINAL, observation.terminal, prompt.reads_terminal),
         )
@@ -75,6 +84,15 @@ def text_for(observation: Observation, prompt: PromptConfig) -> str:
         return observation.text
     message, *parts = _HEADING.split(observation.text)
     return "\n\n".join([message, *(part for part in parts if part.partition("\n")[0] not in surplus)])
+
+
+def unmarked(observation: Observation, prompt: PromptConfig) -> Observation:
+    """A recorded turn's with the plain screenshot, where it was kept and `prompt` has no marks."""
+    marks = observation.marks
+    if marks is None or not marks.plain or prompt.reads_marks:
+        return observation
+    text = text_for(observation, prompt)
+    return observation.model_copy(update={"sha256": marks.plain, "marks": None, "text": text})
 
 
 def _tree_text(tree: str | None, prompt: PromptConfig, model: ModelConfig, screen: tuple[int, int]) -> str:

@@ -69,11 +69,16 @@ class Widget:
     @property
     def is_usable(self) -> bool:
         """Whether OSWorld's agents list it: seen, reacts, says what it is, and has a place."""
+        return self.is_markable and bool(self.name or self.element.text)
+
+    @property
+    def is_markable(self) -> bool:
+        """As `is_usable`; a picture need not say what it is."""
         role = self.role
         if not (role in USABLE or role.startswith(USABLE_START) or role.endswith(USABLE_ENDINGS)):
             return False
         is_seen = self.has_state("visible") and (self.system == "windows" or self.has_state("showing"))
-        says = bool(self.name or self.element.text)
+        says = bool(self.name or self.element.text) or self.element.get("image") == "true"
         return is_seen and says and any(map(self.has_state, CAN_BE_USED)) and self.box is not None
 
 

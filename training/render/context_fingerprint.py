@@ -52,7 +52,8 @@ def _history(prompt: PromptConfig) -> str:
 def _texts(prompt: PromptConfig) -> str:
     tree = f"{prompt.accessibility_form}-{prompt.accessibility_chars}" if prompt.reads_tree else "none"
     terminal = prompt.terminal_chars if prompt.reads_terminal else "none"
-    return f"{tree}/{terminal}/{prompt.observation_every}"
+    marks = f"/marks-{prompt.accessibility_chars}" if prompt.reads_marks else ""
+    return f"{tree}/{terminal}/{prompt.observation_every}{marks}"
 
 
 def _digest(text: str) -> str:

@@ -12,6 +12,7 @@ from training.contracts.context_fingerprint import differences, shared_fingerpri
 from training.contracts.imitation import context_turns
 from training.contracts.trainer_reports import SkipReason
 from training.contracts.types import Completion, Trajectory, Turn
+from training.observations.turn_text import unmarked
 from training.render.renderer import Renderer
 from training.render.token_budgets import over_budget
 
@@ -45,7 +46,9 @@ def as_demonstration(trajectory: Trajectory, renderer: Renderer, limits: Samplin
     turns = []
     for turn, only_context in zip(trajectory.turns, is_context, strict=True):
         completion = _completion(turn, trajectory, renderer, keeps=keeps, only_context=only_context)
-        turns.append(turn.model_copy(update={"completion": completion, "is_context": only_context}))
+        changes = {"completion": completion, "is_context": only_context}
+        observation = unmarked(turn.observation, renderer.prompt)
+        turns.append(turn.model_copy(update={**changes, "observation": observation}))
     demonstration = trajectory.model_copy(update={"turns": tuple(turns)})
     _check_length(demonstration, renderer, limits)
     return demonstration

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from training.actions.dialects.registry import find_dialect
 from training.contracts.config import CoordinateSpace, PromptConfig
-from training.observations.turn_text import split_text
+from training.observations.turn_text import MARKS, split_text
 
 OLD_TEXTS = "[Accessibility tree]\n(earlier tree and terminal left out)"
+OLD_MARKS = "[Marked widgets]\n(earlier widgets left out)"
 
 COORDINATE_HELP = {
     CoordinateSpace.PERMILLE: "Coordinates are {form}, each from 0 to 1000, relative to the screenshot.",
@@ -19,6 +20,10 @@ COORDINATE_HELP = {
 
 SEVERAL_ACTIONS = """
 You may write up to {most} actions, one after another, where you need not look at the screen between them."""
+
+MARKED = """
+Numbered boxes on the screenshot are the widgets of the list beside it."""
+NAMED_MARKS = " tag_1 stands for the middle of box 1: pyautogui.click(tag_1)."
 
 TASK = """Do the next step of this task.
 
@@ -38,6 +43,8 @@ def system_text(prompt: PromptConfig) -> str:
     row = find_dialect("tool-call" if is_tagged else prompt.dialect)
     help_text = COORDINATE_HELP[prompt.coordinate_space].format(form=row.point_form)
     text = row.prompt.format(coordinates=help_text)
+    if prompt.reads_marks:
+        text += MARKED + (NAMED_MARKS if row.names_marks else "")
     if prompt.actions_per_turn == 1:
         return text
     several = SEVERAL_ACTIONS.format(most=prompt.actions_per_turn)
@@ -86,7 +93,8 @@ def words_now(prompt: PromptConfig, text: str, task: str, *, is_kept: bool) -> s
     words = _split(prompt, task)[0] if task else said
     if not read:
         return words
-    return f"{words}\n\n{read if is_kept else OLD_TEXTS}"
+    left_out = OLD_MARKS if read.startswith(MARKS) else OLD_TEXTS
+    return f"{words}\n\n{read if is_kept else left_out}"
 
 
 def _split(prompt: PromptConfig, text: str) -> tuple[str, str]:

@@ -12,8 +12,10 @@ class TurnTexts(models.Model):
     accessibility = models.CharField(max_length=64, null=True)
     """sha256 of its raw tree, as that of its terminal a `Frame`."""
     terminal = models.CharField(max_length=64, null=True)
+    plain = models.CharField(max_length=64, null=True)
+    """sha256 of the screenshot that the marks of its picture were drawn on."""
     read_texts = ReportedJSONField(null=True)
-    """Both as in `Observation`; null = neither was read."""
+    """Tree, terminal and marks as in `Observation`; null = none was read."""
 
     class Meta:
         abstract = True
@@ -22,4 +24,5 @@ class TurnTexts(models.Model):
 TEXT_INDEXES = [
     models.Index(fields=["accessibility"], name="turn_by_tree", condition=Q(accessibility__isnull=False)),
     models.Index(fields=["terminal"], name="turn_by_terminal", condition=Q(terminal__isnull=False)),
+    models.Index(fields=["plain"], name="turn_by_plain", condition=Q(plain__isnull=False)),
 ]

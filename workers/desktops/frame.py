@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -33,6 +33,8 @@ class Frame:
     """What was read with it."""
     picture: Image.Image | None = field(default=None, repr=False, compare=False)
     """The decoded `png`, where it is at hand."""
+    plain: Self | None = field(default=None, repr=False, compare=False)
+    """The screenshot that this picture was drawn on; None = it is one."""
 
     @classmethod
     def of(
@@ -69,6 +71,16 @@ class Frame:
     def small_grey(self) -> Image.Image:
         """64 x 64 in grey: how far two screens lie apart is measured on these."""
         return frame_images.small_grey(self.image())
+
+    @property
+    def pictures(self) -> list[Frame]:
+        """What is stored of it: the picture, before it the plain screenshot where that is another one."""
+        return [self.plain, self] if self.plain else [self]
+
+    def drawn(self, picture: Image.Image) -> Self:
+        """The same moment with another picture of it."""
+        png = frame_images.png_of(picture)
+        return replace(self, png=png, sha256=frame_images.sha256(png), picture=picture, plain=self)
 
     def image(self) -> Image.Image:
         """RGB."""

@@ -98,6 +98,7 @@ class PolicyActor:
                 find_dialect(config.prompt.dialect).factor,
             ),
             most=config.prompt.actions_per_turn,
+            boxes=observation.marks.boxes if observation.marks else (),
         )
         return Decision(
             actions=parsed.actions,

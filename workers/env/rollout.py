@@ -171,13 +171,13 @@ class Rollout:
                 continue
             index, num_decided = len(self._turns), num_decided + 1
             frame = self._second_look(frame, index)
-            observation = begin_turn(self._assignment, index, frame, text)
+            observation, png = begin_turn(self._assignment, index, frame, text)
             trace.lap(TurnPart.REPORT)
             took_s = snapshots.take(index)
             deadline += took_s
             trace.lap(TurnPart.SNAPSHOT if took_s else TurnPart.REPORT)
             try:
-                decision = self._actor.decide(index, frame.png, observation, self._turns)
+                decision = self._actor.decide(index, png, observation, self._turns)
             except ContextFull:
                 # The screenshot stays on record; without a completion it is no turn of a sample.
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TOKENS)

@@ -67,7 +67,7 @@ class SpooledReports:
     def report_with_screen(
         self, team_id: int, frame: Frame, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        named = [SpooledFrame(team_id, frame.sha256, frame.png)]
+        named = [SpooledFrame(team_id, shown.sha256, shown.png) for shown in frame.pictures]
         named += [SpooledFrame(team_id, sha, packed(text)) for sha, text in frame.texts.blobs.items()]
         patiently(self._keep, call_of(function), args, kwargs, named)
 

@@ -34,12 +34,13 @@ class LocalReports:
         blobs = {sha256: packed(text) for sha256, text in frame.texts.blobs.items()}
 
         def record() -> None:
-            image = frame.image()
-            frames.write_files(frame.png, image, frame.sha256)
+            for shown in frame.pictures:
+                frames.write_files(shown.png, shown.image(), shown.sha256)
             for sha256, body in blobs.items():
                 texts.write_text(body, sha256)
             with transaction.atomic():
-                frames.record_frame(team_id, image, frame.sha256)
+                for shown in frame.pictures:
+                    frames.record_frame(team_id, shown.image(), shown.sha256)
                 for sha256, body in blobs.items():
                     texts.record_text(team_id, sha256, len(body))
                 function(*args, **kwargs)

@@ -11,6 +11,12 @@ TWO = [
         'Both.\n<tool_call>{"name":"computer_use","arguments":{"action":"key","keys":["a"]}}</tool_call>\n'
         '<tool_call>\n{"name":"computer_use","arguments":{"action":"wait","time":1}}\n</tool_call>',
     ),
+    (
+        "json",
+        '{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":'
+        '"computer_use","arguments":"{\\"action\\":\\"key\\",\\"keys\\":[\\"a\\"]}"}},{"id":"2","type":"function",'
+        '"function":{"name":"computer_use","arguments":"{\\"action\\":\\"wait\\",\\"time\\":1}"}}]}',
+    ),
     ("keyboard", "I do <action>sendkey a</action> then <action>wait 1</action>"),
     ("keyboard-mouse", "<action>sendkey a</action><action>wait 1</action>"),
 ]

@@ -18,6 +18,7 @@ from training.planning.presets import load_presets
         ({"text_only": True, "observation": ["screenshot"]}, ()),
         ({"text_only": True, "observation": ["terminal"]}, ("terminal",)),
         ({"observation": ["terminal", "screenshot", "terminal"]}, ("screenshot", "terminal")),
+        ({"observation": ["terminal", "screenshot", "marks"]}, ("marks", "terminal")),
     ],
 )
 def test_configs_of_before_load_as_what_they_meant(prompt: dict, observation: tuple) -> None:
@@ -35,8 +36,12 @@ def test_configs_of_before_load_as_what_they_meant(prompt: dict, observation: tu
             "prompt.observation",
             "SFT stage needs",
         ),
-        ({"prompt": {"observation": ["marks"]}}, "prompt.observation", "marks .* not drawn yet"),
-        ({"prompt": {"observation": ["sound"]}}, "prompt.observation.0", "'screenshot', 'accessibility'"),
+        (
+            {"prompt": {"observation": ["marks"], "observation_every": 0}},
+            "prompt.observation_every",
+            "draws the marks at no turn",
+        ),
+        ({"prompt": {"observation": ["sound"]}}, "prompt.observation.0", "'screenshot', 'marks'"),
         (
             {"prompt": {"observation": ["accessibility"], "observation_every": 0}},
             "prompt.observation_every",

@@ -46,5 +46,7 @@ class Dialect:
     """Of the resized image that these models see: its sides are multiples of it."""
     words: Callable[[str], str] = action_line
     """What a completion says that it does, for the list of previous actions."""
+    names_marks: bool = False
+    """Whether tag_1 may stand where a point does, for the first numbered box on the picture."""
     is_tried: bool = False
     """Whether `prompt.dialect: auto` tries it."""

@@ -12,6 +12,7 @@ from training.actions.coordinates import Size, convert_point
 from training.actions.errors import ActionTextError
 from training.actions.pointer_words import DIRECTIONS
 from training.contracts.action import Action, ActionKind, Button
+from training.contracts.observed_text import Box
 
 MAX_TYPED_CHARACTERS = 4000
 MAX_WAIT_S = 60.0
@@ -47,6 +48,12 @@ class Found:
     """The same without what may be left out when a turn has no room for it; empty when nothing may."""
 
 
+class Mark(NamedTuple):
+    """A numbered box on the picture, named instead of a point."""
+
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Points:
     """Converts the coordinates of one completion to screen pixels."""
@@ -57,6 +64,8 @@ class Points:
     """Desktop size, pixels."""
     is_grid: bool = False
     """Whether numbers count a grid of 1000 lines; models write 1000 for the last of them, which is 999."""
+    boxes: tuple[Box, ...] = ()
+    """Of the numbered marks on the picture, screen pixels."""
 
     def to_screen(self, x: Any, y: Any, what: str = "coordinate") -> tuple[int, int]:
         """Screen pixels of a completion's point; off-screen stays off-screen."""
@@ -66,11 +75,20 @@ class Points:
         return convert_point((across, down), self.source, self.screen)
 
     def pair(self, value: Any, what: str) -> tuple[int, int]:
-        """Screen pixels of `[x, y]`, or of the middle of a box `[left, top, right, bottom]`."""
+        """Screen pixels of `[x, y]`, or of the middle of a box `[left, top, right, bottom]` or of a mark."""
+        if isinstance(value, Mark):
+            return self._middle(value)
         found = _numbers_of(value, what)
         if len(found) not in (2, 4):
             raise ActionTextError(f"{what} must be [x, y] or a box of four numbers")
         return self.to_screen((found[0] + found[-2]) / 2, (found[1] + found[-1]) / 2, what)
+
+    def _middle(self, mark: Mark) -> tuple[int, int]:
+        if not 1 <= mark.number <= len(self.boxes):
+            known = f"the picture has {len(self.boxes)}" if self.boxes else "the picture has no marks"
+            raise ActionTextError(f"there is no tag_{mark.number}: {known}")
+        left, top, width, height = self.boxes[mark.number - 1]
+        return left + width // 2, top + height // 2
 
 
 def _last_line(value: float, of: int) -> float:

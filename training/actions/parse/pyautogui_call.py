@@ -15,7 +15,7 @@ from textwrap import dedent
 
 from training.actions.errors import ActionTextError
 from training.actions.key_names import chord
-from training.actions.parse.argument_values import Found, Points, Start
+from training.actions.parse.argument_values import Found, Mark, Points, Start
 from training.actions.parse.joined_calls import join_calls
 from training.actions.parse.pyautogui_functions import FUNCTIONS, Copied, Row, Values
 from training.actions.parse.thoughts import answer_start, words_around
@@ -37,6 +37,8 @@ _FENCE = re.compile(
 """Blanks are taken once: tried at each of their lengths they take the square of it."""
 _OPEN_FENCE = re.compile(r"```(?:python|py|code)?[ \t]*+\n?\Z", re.IGNORECASE)
 _AROUND_WORD = "`*. \t\n"
+_MARK = re.compile(r"tag_([0-9]{1,5})")
+"""OSWorld's set-of-marks agents put such a variable where a point stands."""
 _IMPORTABLE = {"pyautogui", "time", "pyperclip"}
 _SETTINGS = {"FAILSAFE", "PAUSE"}
 """`pyautogui.NAME = ...` lines that trainers put in front of their code; they change nothing here."""
@@ -227,7 +229,9 @@ def _values(name: str, row: Row, call: ast.Call) -> Values:
 
 
 def _literal(node: ast.expr) -> object:
-    """A number, a string, or a flat list of them; anything else is refused unread."""
+    """A number, a string, a flat list of them, or a mark of the picture; anything else is refused unread."""
+    if isinstance(node, ast.Name) and (mark := _MARK.fullmatch(node.id)):
+        return Mark(int(mark[1]))
     if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (int, float, str))):
         return node.value
     if (

@@ -9,6 +9,7 @@ from typing import Any
 from training.actions.errors import ActionTextError
 from training.actions.key_names import chord
 from training.actions.parse.argument_values import (
+    Mark,
     Points,
     button_of,
     count,
@@ -50,7 +51,7 @@ def _point(values: Values, points: Points) -> tuple[int, int] | tuple[None, None
     x, y = values.get("x"), values.get("y")
     if x is None and y is None:
         return None, None
-    if isinstance(x, list) and y is None:
+    if isinstance(x, (list, Mark)) and y is None:
         return points.pair(x, "x")
     if x is None or y is None:
         raise ActionTextError("x and y are needed together")

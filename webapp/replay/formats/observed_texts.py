@@ -97,5 +97,9 @@ def _reads(turn: Turn) -> list[ObservedText]:
 
 def _with_known(turn: Turn, known: set[str]) -> Turn:
     seen = turn.observation
-    unknown = {name: None for name in HEADINGS if (read := getattr(seen, name)) and read.sha256 not in known}
+    unknown: dict[str, Any] = {
+        name: None for name in HEADINGS if (read := getattr(seen, name)) and read.sha256 not in known
+    }
+    if seen.marks and seen.marks.plain:  # lines carry the picture that the policy saw, alone
+        unknown["marks"] = seen.marks.model_copy(update={"plain": ""})
     return turn.model_copy(update={"observation": seen.model_copy(update=unknown)}) if unknown else turn

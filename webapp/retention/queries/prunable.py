@@ -21,7 +21,7 @@ from webapp.trajectories.models import Frame, SnapshotStatus, Trajectory, TurnRe
 
 BATCH = 20
 """Trajectories that go together: one short transaction."""
-SHOWN = ("frame", "accessibility", "terminal")
+SHOWN = ("frame", "plain", "accessibility", "terminal")
 """Columns of a turn that name a `Frame`."""
 MOST = 10_000
 """Of one rule in one run; the next one goes on."""
@@ -98,7 +98,7 @@ def shown_by(turns: QuerySet[TurnRecord]) -> set[str]:
 
 def is_shown_by_others(sha256: str, gone: Container[int]) -> bool:
     """Whether a trajectory that stays shows this screenshot or text."""
-    shows = Q(frame=sha256) | Q(accessibility=sha256) | Q(terminal=sha256)
+    shows = Q(frame=sha256) | Q(plain=sha256) | Q(accessibility=sha256) | Q(terminal=sha256)
     turns = TurnRecord.objects.filter(shows).values_list("trajectory_id", flat=True)
     ends = Trajectory.objects.filter(final_frame=sha256).values_list("pk", flat=True)
     return any(pk not in gone for rows in (turns, ends) for pk in rows.iterator(chunk_size=500))

@@ -61,11 +61,14 @@ def open_turn(
 
 
 def columns_of_texts(observation: Observation) -> dict[str, Any]:
-    """Columns of tree and terminal; none of a turn that read neither."""
-    read = observation.model_dump(mode="json", include={"accessibility", "terminal"})
+    """Columns of tree, terminal and marks; none of a turn that read nothing."""
+    read = observation.model_dump(mode="json", include={"accessibility", "terminal", "marks"})
     if not read:
         return {}
-    return {"read_texts": read} | {name: found["sha256"] or None for name, found in read.items()}
+    named = {name: read[name]["sha256"] for name in read.keys() - {"marks"}}
+    if observation.marks:
+        named["plain"] = observation.marks.plain
+    return {"read_texts": read} | {name: sha256 or None for name, sha256 in named.items()}
 
 
 @env_host.report_of_turns

@@ -94,7 +94,8 @@ class TurnRecorder:
     def _begin(self, frame: Frame) -> None:
         index = len(self._turns)
         text = self._instruction if index == 0 else ""
-        self._open = (frame, begin_turn(self._assignment, index, frame, text, Source.HUMAN))
+        observation, _ = begin_turn(self._assignment, index, frame, text, Source.HUMAN)
+        self._open = frame, observation
 
     def _close(self, action: Action | None) -> None:
         """End the open turn; without an action when the proxy went away in the middle of it."""

@@ -126,7 +126,7 @@ EXACT = {
     "trajectories.Group": "request_key",
     "trajectories.Snapshot": "host name",
     "trajectories.Trajectory": "family final_frame host last_frame thumbnail",
-    "trajectories.TurnRecord": "accessibility frame terminal",
+    "trajectories.TurnRecord": "accessibility frame plain terminal",
 }
 """Columns whose value is a name to be found by, or what a form has checked: cut, it would be another one."""
 

@@ -41,5 +41,6 @@ PYAUTOGUI = Dialect(
     prompt=PROMPT,
     point_form="x, y",
     space=CoordinateSpace.SCREEN,
+    names_marks=True,
     is_tried=True,
 )
