@@ -6,25 +6,35 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
 import httpx
 import pytest
+from django.utils import timezone
+from PIL import Image
 
 from testing.factories import make_team, make_user
 from tests.workers.env.test_branch_episodes import machine, oracle_task  # noqa: F401 (fixture)
-from training.contracts.types import Purpose, Source
+from training.contracts.observed_text import Marks
+from training.contracts.types import Observation, Purpose, Source
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.lib.host_links.joined_identity import JoinedIdentity
+from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Frame, Trajectory
+from webapp.trajectories.row_to_types import turn_of
 from webapp.trajectories.services.groups import GroupSpec, create_group
+from webapp.trajectories.services.texts import read_text
 from webapp.trajectories.services.trajectories import lose_stale_trajectories
 from webapp.worker_door import assignments, host_mirror, trajectories, workers
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.joined_hosts import batches, joining, receive
 from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.trajectories import open_turn
 from workers import identity, worker_row
+from workers.desktops.desktop_texts import DesktopTexts, ReadText
+from workers.desktops.frame import Frame as Picture
 from workers.env import trajectory_job
 from workers.env.running_trajectories import all_held, held
 from workers.joined import spooled_reports
@@ -227,6 +237,31 @@ def test_screenshots_travel_with_the_reports_that_name_them(host):
     assert sent == ["/hosts/reports/"]
     row.refresh_from_db()
     assert row.status == "terminated"
+
+
+def test_texts_and_both_pictures_of_a_turn_travel_with_it(host):
+    row = queued()
+    claim_given(row)
+    tree, terminal = ReadText("<desktop-frame/>"), ReadText("$ ls")
+    picture = Picture.of(Image.new("RGB", (512, 384), "navy"))
+    plain = replace(picture, texts=DesktopTexts(tree, terminal))
+    shown = plain.drawn(Image.new("RGB", (512, 384), "red"))
+    observation = Observation(
+        sha256=shown.sha256,
+        width=512,
+        height=384,
+        accessibility=tree.observed,
+        terminal=terminal.observed,
+        marks=Marks(plain=plain.sha256, boxes=((1, 2, 3, 4),)),
+    )
+    sent = (row.pk, 0, Source.ORACLE, observation, timezone.now())
+    spooled().report_with_screen(row.team_id, shown, open_turn, *sent)
+    deliver_all()
+    turn = row.turns.get()
+    assert (read_text(turn.accessibility), read_text(turn.terminal)) == ("<desktop-frame/>", "$ ls")
+    assert (read_frame(turn.frame), read_frame(turn.plain)) == (shown.png, plain.png)
+    assert turn_of(turn).observation == observation
+    assert Frame.objects.filter(team_id=row.team_id).count() == 4
 
 
 def test_a_screenshot_that_the_server_has_deleted_is_sent_again(host):
