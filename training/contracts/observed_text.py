@@ -19,7 +19,7 @@ class ObservedText(Wire):
     """Why it could not be read; the episode goes on."""
 
 
-Pixels = Annotated[int, Field(ge=0, le=100_000_000)]
+Pixels = Annotated[int, Field(ge=0, le=999_999_999)]
 Box = tuple[Pixels, Pixels, Pixels, Pixels]
 """Left, top, width and height on the screen."""
 

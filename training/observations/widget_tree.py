@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 from training.observations.roles import USABLE, USABLE_ENDINGS, USABLE_START
 
 BASE = "https://accessibility.{system}.example.org/ns/"
-PAIR = re.compile(r"\(\s*(-?\d+)\s*,\s*(-?\d+)\s*\)")
+PAIR = re.compile(r"\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
 CAN_BE_USED = ("enabled", "editable", "expandable", "checkable")
 MAX_CHARS = 8_000_000
 """Of a tree; ours have 5000 widgets at most, some 2 million characters."""
