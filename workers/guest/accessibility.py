@@ -5,7 +5,16 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
-from workers.guest.accessibility_tree import BASE, MAX_DEPTH, PREFIXES, Bus, Detail, Node, Walker, named
+from workers.guest.widgets.accessibility_tree import (
+    BASE,
+    MAX_DEPTH,
+    PREFIXES,
+    Bus,
+    Detail,
+    Node,
+    Walker,
+    named,
+)
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffc\ufffe\uffff]")
 

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from workers.guest.dbus_values import reader, text, texts
+from workers.guest.widgets.dbus_values import reader, text, texts
 
 
 def test_values_stand_at_multiples_of_their_size() -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from workers.guest.dbus_values import DESTINATION, PATH, call_fields, field_of, reader, reply_fields
+from workers.guest.widgets.dbus_values import DESTINATION, PATH, call_fields, field_of, reader, reply_fields
 
 BUS = "org.freedesktop.DBus"
 MAX_MESSAGE = 32 << 20

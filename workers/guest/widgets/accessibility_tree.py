@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from workers.guest.accessibility_names import role_name, state_names
-from workers.guest.dbus_calls import Answered, BusError, Connection, finish
-from workers.guest.dbus_values import text, texts
+from workers.guest.widgets.accessibility_names import role_name, state_names
+from workers.guest.widgets.dbus_calls import Answered, BusError, Connection, finish
+from workers.guest.widgets.dbus_values import text, texts
 
 PREFIXES = {
     "st": "state", "attr": "attributes", "cp": "component", "txt": "text", "val": "value", "act": "action",

@@ -1,0 +1,1 @@
+"""Widgets of all programs, by calls on the accessibility bus."""
