@@ -5,9 +5,10 @@
 Through the whole policy server: trajectories with screenshots at 1312x736; transformers scores the sampled
 tokens (teacher-forced, fp32 and bf16 weights in this process). Bars: mean |SGLang - transformers|
 <= 0.02 nats in bf16, sampled at temperature 1 and greedy; at 0.7, which magnifies rounding, and on the few
-tokens of the canary <= 1.5 times what bf16 does to transformers; bias and ban show in the logprobs; new
-weights from disk arrive, also in the middle of a completion; a killed server comes back and generates its
-turn anew; a colocated one gives its memory back and wakes up as it was; nothing stays behind.
+tokens of the canary <= 1.5 times what bf16 does to transformers; the eye test passes within 30 s; bias and
+ban show in the logprobs; new weights from disk arrive, also in the middle of a completion; a killed server
+comes back and generates its turn anew; a colocated one gives its memory back and wakes up as it was; nothing
+stays behind.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import torch
 
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.smoke_bench import PIXELS, Bench, make_weights
-from benchmarks.gpu.smoke_parts import asleep, bias, canary, killed, parity
+from benchmarks.gpu.smoke_parts import asleep, bias, canary, eyes, killed, parity
 from training.contracts.config import ModelConfig, PromptConfig
 
 Part = Callable[[Bench], dict[str, Any]]
@@ -70,7 +71,7 @@ def main() -> int:
     arguments.add_argument("--memory-fraction", type=float, default=0.4)
     arguments.add_argument("--attention-backend", default="triton")
     arguments.add_argument("--extra", default="", help="further arguments of SGLang")
-    arguments.add_argument("--parts", default="parity,bias,canary,killed,asleep")
+    arguments.add_argument("--parts", default="parity,bias,eyes,canary,killed,asleep")
     arguments.add_argument("--result", type=Path)
     options = arguments.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() and not options.tiny else "cpu")
@@ -85,7 +86,7 @@ def main() -> int:
         _empty(device)
         report["make_weights_s"] = time.monotonic() - started
         print("weights", round(report["make_weights_s"], 1), flush=True)
-        own = [part for part in (parity, bias, canary, killed) if part.__name__ in names]
+        own = [part for part in (parity, bias, eyes, canary, killed) if part.__name__ in names]
         _serve(folder, options, device, "own", own, report)
         if "asleep" in names:
             _serve(folder, options, device, "colocated", [asleep], report)

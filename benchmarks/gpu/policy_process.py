@@ -107,11 +107,11 @@ class PolicyProcess:
         answer.raise_for_status()
         return answer.json()
 
-    def ask(self, method: str, path: str) -> Any:
+    def ask(self, method: str, path: str, body: object = None) -> Any:
         """A bare call, e.g. GET /engine."""
         answer = httpx.request(
             method, f"{self.url}{path}", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=300,
-            trust_env=False,
+            trust_env=False, json=body,
         )  # fmt: skip
         answer.raise_for_status()
         return answer.json()

@@ -12,12 +12,17 @@ import torch
 
 from benchmarks.gpu.smoke_bench import Bench, apart, masked, play, score
 from testing.training.sglang_client import Sglang
+from training.contracts.config import ExperimentConfig
+from training.contracts.eye_test import EyeTestAnswer
+from training.loop.eye_test import judged
+from training.loop.reference_reader import reference_reader
 from training.sampler.canary import canary_sequence
 from training.sampler.sglang import server_endpoints
 from workers.env.policy_client import PolicyClient
 
 MAX_DRIFT = 0.02
 """Nats, mean over completion tokens, bf16, logprobs at temperature 1 (sampled at 1, and greedy)."""
+MAX_EYE_TEST_S = 30.0
 MAX_ROUNDING = 1.5
 """Elsewhere (another temperature, few tokens): drift over what rounding to bf16 does to transformers."""
 
@@ -138,6 +143,24 @@ def canary(bench: Bench) -> dict[str, Any]:
         and len(found["versions"]) > 1
     )
     return found
+
+
+def eyes(bench: Bench) -> dict[str, Any]:
+    """The eye test as an evaluation of a folder makes it, within half a minute."""
+    started = time.monotonic()
+    model = bench.model.model_copy(update={"path": str(bench.folder / "a")})
+    config = ExperimentConfig(model=model, prompt=bench.prompt)
+    gap, is_whole = reference_reader(config)
+    loaded_s = time.monotonic() - started
+    answer = EyeTestAnswer.model_validate(bench.policy.ask("POST", "/eyes", {"is_whole": is_whole}))
+    found = judged(answer, gap, config, 0, started)
+    print(found.text, flush=True)
+    return {
+        **found.model_dump(mode="json"),
+        "loaded_s": loaded_s,
+        "is_whole": is_whole,
+        "passed": not found.problem and found.seconds - loaded_s <= MAX_EYE_TEST_S,
+    }
 
 
 def canary_logprobs(client: PolicyClient) -> list[float]:

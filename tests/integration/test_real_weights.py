@@ -46,6 +46,9 @@ def test_smollm2_trains_on_text_is_evaluated_and_leaves_as_a_plain_folder() -> N
         assert "AutoModelForCausalLM" in (Path(path) / "README.md").read_text()
     assert {"policy", "oracle"} <= {source for source, _ in read}
     assert all("[Accessibility tree]\nmenu" in text for _, text in read), "the editor's own widgets"
-    assert len(found["metrics"]["sft/loss"]) == 6
-    assert found["evaluations"], "the last step was followed by one"
+    assert found["metrics"]["sft/loss"], "the last step of SFT says its loss"
+    assert {one["name"] for one in found["evaluations"]} == {"sft", "after"}
+    for one in found["evaluations"]:
+        assert one["eyes"]["facts"]["precision"].startswith("bfloat16")
+        assert all(gap["nats"] <= one["eyes"]["limit"] for gap in one["eyes"]["gaps"]), one["eyes"]
     assert model.num_parameters() == pytest.approx(134.5e6, rel=0.01)

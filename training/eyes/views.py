@@ -10,7 +10,7 @@ from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
 
 TEXT_TOKENS = (1024, 2048, 4096, 8192)
-SHORT_TEXT_TOKENS = (256, 384)
+SHORT_TEXT_TOKENS = (128, 256)
 """Of the short form: a CPU reads some hundred tokens a second."""
 ROOM = 128
 """Tokens that an answer may have."""

@@ -22,7 +22,11 @@ import yaml
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
 from training.content.recipes.tiny.make_checkpoint import make_tiny
+from training.contracts.config import ExperimentConfig, ModelConfig
+from training.contracts.eye_test import EyeTestAnswer
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
+from training.loop.eye_test import judged
+from training.loop.reference_reader import reference_reader
 from training.sampler.canary import canary_png, canary_sequence
 from training.sampler.engines.transformers_engine import load_model
 from training.sampler.sglang import server_endpoints
@@ -219,6 +223,20 @@ def test_the_canary_is_scored_without_the_banned_ids(running):
     )  # fmt: skip
     given = [p for p, m in zip(answer.logprobs, answer.loss_mask, strict=True) if m]
     assert given == pytest.approx(wanted, abs=1e-4)
+
+
+def test_the_eye_test_reads_all_sizes_and_says_what_the_servers_are(running):
+    answer = httpx.post(
+        f"{running.url}/eyes", json={"is_whole": False}, headers=auth(), timeout=60, trust_env=False
+    )
+    seen = EyeTestAnswer.model_validate_json(answer.content)
+    assert (seen.facts.engine, seen.facts.version) == ("sglang", "stand-in")
+    assert seen.facts.kernels == "attention eager, of pictures default"
+    config = ExperimentConfig(model=ModelConfig(path=str(tiny_folder())))
+    gap, _ = reference_reader(config)
+    found = judged(seen, gap, config, 0, 0.0)
+    assert len(found.gaps) == 4
+    assert not found.problem
 
 
 def test_a_completion_goes_on_under_new_weights_and_every_token_says_whose_it_is(running, tmp_path):

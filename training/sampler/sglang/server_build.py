@@ -7,9 +7,11 @@ from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import SglangError
 from training.sampler.sglang.server_pool import ServerPool
 
+UNKNOWN = "unknown"
+
 
 async def build_of(servers: ServerPool) -> EngineBuild:
-    """Of the first server that is up. Raises EngineError."""
+    """Of the first server that is up. Raises EngineError when none answers."""
     try:
         info = await servers.ready()[0].client.run(server_endpoints.server_info())
     except (SglangError, IndexError) as error:
@@ -18,7 +20,7 @@ async def build_of(servers: ServerPool) -> EngineBuild:
     logits = ", fp32 logits" if info.get("enable_fp32_lm_head") else ""
     return EngineBuild(
         engine="sglang",
-        version=str(info.get("version", "unknown")),
-        kernels=f"attention {info.get('attention_backend')}, of pictures {pictures}",
-        precision=f"{info.get('dtype')}{logits}",
+        version=str(info.get("version", UNKNOWN)),
+        kernels=f"attention {info.get('attention_backend', UNKNOWN)}, of pictures {pictures}",
+        precision=f"{info.get('dtype', UNKNOWN)}{logits}",
     )

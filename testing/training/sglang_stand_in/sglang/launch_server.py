@@ -331,6 +331,10 @@ async def info(request: Request) -> Response:
     return JSONResponse({"model_path": state.folder, "weight_version": state.version})
 
 
+async def settings(_: Request) -> Response:
+    return JSONResponse({"version": "stand-in", "attention_backend": "eager", "dtype": "float32"})
+
+
 async def release(request: Request) -> Response:
     request.app.state.state.is_asleep = True
     return Response()
@@ -370,6 +374,7 @@ def main() -> None:
         Route("/release_memory_occupation", release, methods=["POST"]),
         Route("/resume_memory_occupation", retake, methods=["POST"]),
         Route("/model_info", info),
+        Route("/server_info", settings),
         Route("/health", health),
     ]
     app = Starlette(routes=routes)
