@@ -50,7 +50,8 @@ def test_every_preset_is_on_the_page_and_in_a_group() -> None:
 
 def test_presets_for_gpus_sample_with_sglang() -> None:
     for preset in load_presets():
-        if preset.config.model.dtype == "bfloat16":
+        is_small = preset.config.model.path == "SmolLM2-135M-Instruct"  # bfloat16 is quick on a CPU, too
+        if preset.config.model.dtype == "bfloat16" and not is_small:
             assert preset.config.engine.name == "sglang", preset.name
 
 
