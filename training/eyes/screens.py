@@ -38,7 +38,7 @@ class Screen:
         return all(abs(a - b) <= SIDE // 2 for a, b in zip((x, y), self.target, strict=True))
 
     def tree(self, num_lines: int) -> str:
-        """As the text that a policy reads: so many lines, the target's among the last."""
+        """As the text that a policy reads, of at least `num_lines`; the target is the last one."""
         lines = [f'button "{colour}" {x},{y}' for colour, x, y in self.widgets]
         repeated = [lines[number % (len(lines) - 1)] for number in range(max(0, num_lines - len(lines)))]
         return "\n".join([TREE, *repeated, *lines])
