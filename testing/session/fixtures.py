@@ -40,6 +40,16 @@ def no_database_on_event_loops() -> Iterator[None]:
     assert not found, f"{len(found)} calls of the database on an event loop, the first one:\n{found[0]}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quickly_emptied_tables() -> None:
+    """After each test that commits."""
+    from django.test import TransactionTestCase
+
+    from testing.session.emptied_tables import empty_tables
+
+    TransactionTestCase._fixture_teardown = lambda _case: empty_tables()
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings() -> None:
     """SQLite's tests use a file, as production does: threads and other processes see the same data."""

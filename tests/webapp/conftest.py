@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from testing.factories import make_user
+from testing.session.emptied_tables import empty_tables
 from testing.web_world import World, make_world
 from webapp.accounts.models import Role
 
@@ -28,7 +28,7 @@ def lasting_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> 
         world = make_world()
     yield world
     with django_db_blocker.unblock():
-        call_command("flush", interactive=False, verbosity=0)
+        empty_tables()
 
 
 @pytest.fixture(scope="module")

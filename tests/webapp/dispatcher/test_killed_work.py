@@ -46,11 +46,13 @@ def kill_while_it_works(children: Children, kind: str, row: LongWork) -> None:
     deadline = time.monotonic() + 120
     while kind not in children._running:
         assert time.monotonic() < deadline
+        time.sleep(0.02)
         children.go_on()
     process = children._running[kind].process
     while row.status not in row.BEGINS.values():
         assert process.poll() is None, "it ended before it was killed"
         assert time.monotonic() < deadline
+        time.sleep(0.02)
         row.refresh_from_db()
     process.kill()
     process.wait()

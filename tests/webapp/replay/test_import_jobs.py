@@ -205,6 +205,7 @@ def test_the_dispatcher_starts_a_process_for_the_next_one(
         while job.status != ImportStatus.FINISHED:
             assert time.monotonic() < deadline
             children.go_on()
+            time.sleep(0.02)
             job.refresh_from_db()
     finally:
         children.stop()
