@@ -147,6 +147,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
             team_id=membership.team_id,
             user=request.user,
             desktops=offer.desktops,
+            reads_texts=bool(asked.get("texts")),
         )
         return redirect("desktop-show", control.trajectory_id)
     words, family, split = (request.GET.get(name, "").strip() for name in ("words", "family", "split"))
@@ -160,6 +161,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
         "nav": "trajectories",
         "offers": available if offer in available else [*available, offer],
         "offer": offer,
+        "reads_texts": bool(asked.get("texts")),
         "tasks": shown[: screens.MAX_TASKS_SHOWN],
         "has_more": len(shown) > screens.MAX_TASKS_SHOWN,
         "families": families.distinct(),

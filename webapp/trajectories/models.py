@@ -68,6 +68,8 @@ class Group(models.Model):
     temperature = models.FloatField(default=1.0)
     desktops = ReportedJSONField(default=dict)
     """DesktopConfig of a group without an experiment, empty = all defaults; read it as `desktop_config`."""
+    reads_texts = models.BooleanField(default=False)
+    """Without an experiment: whether tree and terminal are recorded with each turn."""
     num_final = models.IntegerField(default=0)
     num_scored = models.IntegerField(default=0)
     reward_mean = models.FloatField(null=True)

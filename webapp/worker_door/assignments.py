@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.milestone import ReachedMilestone
@@ -12,7 +13,7 @@ from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room
 from webapp.lib.remote_calls import OwnWorker, TeamTrajectory, env_host
-from webapp.trajectories.models import Trajectory
+from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.queries import branches as branch_queries
 from webapp.trajectories.row_to_types import turn_of
 from webapp.trajectories.services import parking
@@ -82,8 +83,9 @@ def claim(trajectory_id: TeamTrajectory, worker_name: OwnWorker, ticket: str = "
     ) or parking.claim_parked(trajectory_id=trajectory_id, worker=worker)
     if row is None:
         return None
-    alone = {"desktops": row.group.desktops}
-    config = ExperimentConfig.model_validate(row.experiment.config if row.experiment else alone)
+    config = ExperimentConfig.model_validate(
+        row.experiment.config if row.experiment else lone_config(row.group)
+    )
     attempt = _running_attempt(row) if row.source == Source.POLICY else None
     script, task = script_of(row), Task.model_validate(row.task.spec)
     return Assignment(
@@ -104,6 +106,12 @@ def claim(trajectory_id: TeamTrajectory, worker_name: OwnWorker, ticket: str = "
         script=script.actions if script else None,
         branch=_branch_of(row) if row.group.branch_turn is not None else None,
     )
+
+
+def lone_config(group: Group) -> dict[str, Any]:
+    """The config of a group without an experiment; its texts are there for policies that read any of them."""
+    parts = ["screenshot", "accessibility", "terminal"] if group.reads_texts else ["screenshot"]
+    return {"desktops": group.desktops, "prompt": {"observation": parts}}
 
 
 def _branch_of(row: Trajectory) -> Branch:

@@ -16,6 +16,7 @@ from webapp.screens.services import controls, screens
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import group_of
 from webapp.trajectories.services.trajectories import end_trajectory, move_trajectory
+from webapp.worker_door.assignments import lone_config
 
 pytestmark = pytest.mark.django_db
 
@@ -214,8 +215,13 @@ def test_where_there_are_only_screenshots_nobody_can_act_and_the_provider_is_nam
 
 def test_a_demonstration_runs_on_the_desktops_that_were_chosen(team, operator):
     config = DesktopConfig.model_validate({"provider": "qemu"})
-    control = controls.start_demonstration(task=make_task(), team_id=team.pk, user=operator, desktops=config)
+    wanted = {"team_id": team.pk, "user": operator, "desktops": config}
+    control = controls.start_demonstration(task=make_task(), **wanted)
     assert control.trajectory.group.desktops["provider"] == "qemu"
+    assert lone_config(control.trajectory.group)["prompt"] == {"observation": ["screenshot"]}
+    control = controls.start_demonstration(task=make_task(), **wanted, reads_texts=True)
+    parts = lone_config(control.trajectory.group)["prompt"]["observation"]
+    assert parts == ["screenshot", "accessibility", "terminal"]
 
 
 def test_a_screen_whose_worker_is_silent_is_not_watched_any_longer(running):

@@ -71,6 +71,8 @@ class DemonstrationIn(Schema):
     """Id of a task, as `list_tasks` tells."""
     desktop: str = ""
     """Name of an offer; "" = the first."""
+    reads_texts: bool = False
+    """Record accessibility tree and terminal with each turn."""
 
 
 @router.get("/trajectories/{int:pk}/screen", response=ScreenOut, operation_id="show_screen")
@@ -139,6 +141,7 @@ def start_demonstration(request: MemberRequest, body: DemonstrationIn) -> Any:
         team_id=membership.team_id,
         user=request.user,
         desktops=offer.desktops,
+        reads_texts=body.reads_texts,
     )
     return Status(201, _state(request, get_trajectory(request, control.trajectory_id)))
 

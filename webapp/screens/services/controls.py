@@ -190,14 +190,24 @@ def _moment(seconds: float) -> datetime:
 
 @transaction.atomic
 def start_demonstration(
-    *, task: TaskRecord, team_id: int, user: User, desktops: DesktopConfig | None = None
+    *,
+    task: TaskRecord,
+    team_id: int,
+    user: User,
+    desktops: DesktopConfig | None = None,
+    reads_texts: bool = False,
 ) -> Control:
     """Queue a trajectory that a person acts in from its first turn, and give that person control.
 
     Raises NotControllable when such desktops have no screen.
     """
     request = GroupSpec(
-        task=task, size=1, purpose=Purpose.DEMONSTRATION, source=Source.HUMAN, desktops=desktops
+        task=task,
+        size=1,
+        purpose=Purpose.DEMONSTRATION,
+        source=Source.HUMAN,
+        desktops=desktops,
+        reads_texts=reads_texts,
     )
     group = create_group(request=request, team_id=team_id)
     return request_control(trajectory=group.trajectories.get(), user=user)

@@ -31,6 +31,8 @@ class GroupSpec:
     """Of a branch: the state in which its desktops start."""
     desktops: DesktopConfig | None = None
     """Where they run when there is no experiment to say so; None: the defaults."""
+    reads_texts: bool = False
+    """Without an experiment: tree and terminal are recorded with each turn."""
 
     def lineage(self) -> dict[str, Any]:
         """Columns of the group that tell whose branch it is."""
@@ -70,6 +72,7 @@ def create_group(
         size=request.size,
         temperature=request.temperature,
         desktops=request.desktops.model_dump(mode="json") if request.desktops else {},
+        reads_texts=request.reads_texts,
         request_key=key or None,
     )
     members = Trajectory.objects.bulk_create(
