@@ -98,7 +98,7 @@ def unmarked(observation: Observation, prompt: PromptConfig) -> Observation:
 def _tree_text(tree: str | None, prompt: PromptConfig, model: ModelConfig, screen: tuple[int, int]) -> str:
     if tree is None:
         return UNREADABLE
-    image = resized_size(screen, model.min_pixels, model.max_pixels)
+    image = resized_size(screen, model.min_pixels, model.max_pixels, model.image_factor)
 
     def place(x: int, y: int) -> tuple[int, int]:
         x, y = model_point(x, y, prompt.coordinate_space, screen, image, grid=prompt.permille_grid)

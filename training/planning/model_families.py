@@ -88,3 +88,12 @@ def family_of_folder(folder: str | Path) -> ModelFamily:
         return family_of_config(json.loads((Path(folder) / "config.json").read_text()))
     except UnsupportedModel as error:
         raise UnsupportedModel(f"model.path: {folder}: {error}") from error
+
+
+def image_factor(folder: str | Path) -> int | None:
+    """What the sides of a resized image are multiples of; None for a folder that does not say."""
+    try:
+        vision = json.loads((Path(folder) / "config.json").read_text()).get("vision_config") or {}
+        return int(vision["patch_size"]) * int(vision["spatial_merge_size"])
+    except (OSError, ValueError, KeyError):
+        return None

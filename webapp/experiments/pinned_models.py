@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.section import Problem
+from training.planning.model_families import image_factor
 from training.planning.model_places import pinned
 from webapp.accounts.models import Team
+from webapp.experiments.model_folders import model_folder
 from webapp.experiments.models import Experiment
 from webapp.experiments.queries.checkpoints import (
     CheckpointRefused,
@@ -35,8 +37,10 @@ def with_pinned_models(config: ExperimentConfig, team: Team) -> ExperimentConfig
 
 
 def with_models(config: ExperimentConfig, path: str, reference: str) -> ExperimentConfig:
-    """`config` with these for its model and its reference."""
-    model = config.model.model_copy(update={"path": path})
+    """`config` with these for its model and its reference, and with the grid of the model's own pictures."""
+    folder = model_folder(path)
+    factor = (image_factor(folder) if folder else None) or config.model.image_factor
+    model = config.model.model_copy(update={"path": path, "image_factor": factor})
     algorithm = config.algorithm.model_copy(update={"reference_path": reference})
     return config.model_copy(update={"model": model, "algorithm": algorithm})
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from training.actions.coordinates import resized_size
-from training.actions.dialects.registry import find_dialect
 from training.actions.parse_completion import parse_completion
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
@@ -95,7 +94,7 @@ class PolicyActor:
                 screen,
                 config.model.min_pixels,
                 config.model.max_pixels,
-                find_dialect(config.prompt.dialect).factor,
+                config.model.image_factor,
             ),
             most=config.prompt.actions_per_turn,
             boxes=observation.marks.boxes if observation.marks else (),

@@ -58,6 +58,14 @@ class ModelConfig(Section):
     freeze_vision: bool = knob(False, "Keep the vision tower fixed.")
     min_pixels: int = knob(1024, "Smallest image after resize.", unit="pixels", ge=256)
     max_pixels: int = knob(49152, "Largest image after resize (49152 = 256x192).", unit="pixels", ge=1024)
+    image_factor: int = knob(
+        32,
+        "Sides of a resized image are multiples of this: 32 of Qwen3-VL, 28 of Qwen2.5-VL. A launch takes it "
+        "from the model's folder where this machine has one.",
+        unit="pixels",
+        ge=8,
+        le=128,
+    )
 
 
 class PromptConfig(ObservationKnobs):

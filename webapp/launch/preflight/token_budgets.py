@@ -5,11 +5,8 @@ from collections.abc import Iterator
 from training.contracts.config import ExperimentConfig
 from webapp.launch.preflight.check import Check
 
-PIXELS_PER_TOKEN = 32 * 32
-"""Qwen3-VL: patches of 16 x 16 pixels, four of them are one token."""
 CHARS_PER_TOKEN = 3.5
 """Of trees and terminals; three to four."""
-PIXELS_PER_PATCH = 16 * 16
 
 
 def budget_checks(config: ExperimentConfig) -> Iterator[Check]:
@@ -35,7 +32,8 @@ def _screenshots(config: ExperimentConfig) -> Iterator[Check]:
     name = "sampling.max_context_tokens"
     if sampling.max_image_tokens and sampling.max_image_tokens < room:
         room, name = sampling.max_image_tokens, "sampling.max_image_tokens"
-    smallest, largest = -(-model.min_pixels // PIXELS_PER_TOKEN), model.max_pixels // PIXELS_PER_TOKEN
+    per_token = model.image_factor**2
+    smallest, largest = -(-model.min_pixels // per_token), model.max_pixels // per_token
     if smallest > room:
         text = f"One has at least {smallest} tokens (model.min_pixels), and {room} are free. Raise {name}."
         yield Check("bad", "No screenshot fits the context", text, name)
@@ -71,7 +69,7 @@ def _texts(config: ExperimentConfig) -> Iterator[Check]:
     if sampling.max_text_tokens and sampling.max_text_tokens < room:
         room, name = sampling.max_text_tokens - sampling.max_completion_tokens, "sampling.max_text_tokens"
     elif prompt.shows_screen:
-        room -= -(-config.model.min_pixels // PIXELS_PER_TOKEN)
+        room -= -(-config.model.min_pixels // config.model.image_factor**2)
     turns = -(-_kept_turns(config) // prompt.observation_every)
     least = "prompt.accessibility_chars" if trees else "prompt.terminal_chars"
     if one > room:
@@ -98,7 +96,7 @@ def _packing(config: ExperimentConfig) -> Iterator[Check]:
         )
         title = f"Microbatches of {optimiser.microbatch_tokens} tokens"
         yield Check("warning", title, text, "optimiser.microbatch_tokens")
-    patches = -(-config.model.min_pixels // PIXELS_PER_PATCH)
+    patches = -(-4 * config.model.min_pixels // config.model.image_factor**2)
     if config.prompt.shows_screen and optimiser.microbatch_patches < patches:
         text = f"One screenshot has at least {patches} (model.min_pixels). Set at least {4 * longest}."
         title = f"Microbatches of {optimiser.microbatch_patches} patches hold no screenshot"
