@@ -68,8 +68,7 @@ class Group(models.Model):
     temperature = models.FloatField(default=1.0)
     desktops = ReportedJSONField(default=dict)
     """DesktopConfig of a group without an experiment, empty = all defaults; read it as `desktop_config`."""
-    reads_texts = models.BooleanField(default=False)
-    """Without an experiment: whether tree and terminal are recorded with each turn."""
+    reads_texts = models.BooleanField(default=False)  # trees and terminals, where no experiment says so
     num_final = models.IntegerField(default=0)
     num_scored = models.IntegerField(default=0)
     reward_mean = models.FloatField(null=True)
@@ -83,8 +82,7 @@ class Group(models.Model):
         "Trajectory", null=True, on_delete=models.SET_NULL, related_name="branch_groups"
     )
     """Of a branch: the trajectory from which it was continued, in the state of `snapshot`."""
-    branch_turn = models.IntegerField(null=True)
-    """Turns before this one are the parent's, 0-based; null: no branch."""
+    branch_turn = models.IntegerField(null=True)  # turns before it are the parent's; null: no branch
     snapshot = models.ForeignKey("Snapshot", null=True, on_delete=models.SET_NULL, related_name="groups")
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
