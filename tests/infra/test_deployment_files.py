@@ -1,10 +1,11 @@
 """deploy/kubernetes, deploy/systemd and deploy/slurm against their schemas and against the repository.
 
 No cluster, service manager or SLURM runs on every machine that runs these tests, so the files are checked,
-not started; docs/deploy.md says what was.
+not started; docs/deploy.md says what was run.
 """
 
 import re
+import shutil
 import subprocess
 
 import kubernetes_validate
@@ -17,6 +18,7 @@ from tests.infra.test_compose import SERVICES, default_of
 
 OLDEST_KUBERNETES = "1.33"
 """The first that runs a pod in a user namespace of its own without a switch."""
+NEWEST_KUBERNETES = "1.37"
 DEPLOY = REPOSITORY / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 RESOURCES = [
@@ -30,12 +32,19 @@ PODS = {
     for resource in RESOURCES
     if "template" in resource.get("spec", {})
 }
+CONTAINERS = {
+    container["name"]: container
+    for spec in PODS.values()
+    for container in [*spec.get("initContainers", []), *spec["containers"]]
+}
+"""Of all pods, by name: that of the service of compose which runs the same."""
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
-def test_every_resource_fits_the_schema_of_kubernetes(resource):
-    kubernetes_validate.validate(resource, OLDEST_KUBERNETES, strict=True)
+def test_every_resource_fits_the_schemas_of_kubernetes(resource):
+    for version in (OLDEST_KUBERNETES, NEWEST_KUBERNETES):
+        kubernetes_validate.validate(resource, version, strict=True)
 
 
 def test_the_schema_finds_a_misspelt_field():
@@ -60,6 +69,36 @@ def test_containers_mount_only_volumes_that_they_have():
         here = {volume["name"] for volume in spec.get("volumes", [])} | {"postgres", "redis"}
         for container in [*spec["containers"], *spec.get("initContainers", [])]:
             assert {mount["name"] for mount in container["volumeMounts"]} <= here, name
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_a_container_names_what_it_takes_and_has_no_right_to_more(name):
+    container = CONTAINERS[name]
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert {"cpu", "memory"} <= set(container["resources"]["requests"])
+    assert "memory" in container["resources"]["limits"]
+
+
+@pytest.mark.parametrize("name", ["web", "dispatcher", "gpu-worker", "env-worker"])
+def test_a_minute_without_the_database_ends_no_process(name):
+    container = CONTAINERS[name]
+    assert container["readinessProbe"] != container["livenessProbe"]
+    live = str(container["livenessProbe"])
+    assert "/livez" in live or int(re.findall(r"-lt (\d+)", live)[0]) >= 600
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("checkov") is None, reason="checkov is not installed")
+def test_a_scanner_finds_nothing_but_what_is_explained():
+    words = ["-d", DEPLOY / "kubernetes", "--config-file", DEPLOY / "checkov.yaml", "--skip-download"]
+    found = subprocess.run(["checkov", *words], capture_output=True, text=True, timeout=170, check=False)
+    assert found.returncode == 0, found.stdout
+
+
+def test_the_services_that_stateful_sets_name_exist():
+    named = {one["spec"]["serviceName"] for one in RESOURCES if one["kind"] == "StatefulSet"}
+    assert named <= {one["metadata"]["name"] for one in RESOURCES if one["kind"] == "Service"}
 
 
 def test_the_desk_host_gets_no_password():

@@ -1,4 +1,4 @@
-"""`/healthz`: can this web process answer? `/readyz`: is everything there that work needs?"""
+"""`/livez`: does this web process answer at all? `/healthz`: with its database? `/readyz`: can work go on?"""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ class ProbeMiddleware:
         is_of_joined_hosts = hasattr(request, "urlconf")  # that port tells strangers nothing
         probe = None if is_of_joined_hosts else PROBES.get(request.path)
         return (probe or self.get_response)(request)
+
+
+def livez(request: HttpRequest) -> JsonResponse:
+    """200 also while the database is away: starting this process again would not bring it back."""
+    return JsonResponse({"status": "alive"})
 
 
 @login_not_required
@@ -75,4 +80,8 @@ def _dispatcher() -> str:
     return "ok" if is_seen else f"silent for {abs(beat[0]).total_seconds():.0f} s"
 
 
-PROBES: dict[str, Callable[[HttpRequest], HttpResponseBase]] = {"/healthz": healthz, "/readyz": readyz}
+PROBES: dict[str, Callable[[HttpRequest], HttpResponseBase]] = {
+    "/livez": livez,
+    "/healthz": healthz,
+    "/readyz": readyz,
+}

@@ -41,6 +41,7 @@ def test_a_database_that_is_away_is_told(client, monkeypatch):
     monkeypatch.setattr(connection, "cursor", refuse)
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["database"]) == (503, "does not answer")
+    assert client.get("/livez").status_code == 200
 
 
 def test_one_row_tells_of_the_dispatcher(client):
