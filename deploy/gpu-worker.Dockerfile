@@ -10,9 +10,10 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
 COPY requirements/core.txt requirements/training.txt requirements/base.txt requirements/
-COPY requirements/hashed/base.txt requirements/hashed/sentry.txt requirements/hashed/torch-cuda.txt \
-     requirements/hashed/
-RUN pip install --require-hashes --no-deps -r requirements/hashed/base.txt -r requirements/hashed/sentry.txt
+COPY requirements/hashed/base.txt requirements/hashed/s3.txt requirements/hashed/sentry.txt \
+     requirements/hashed/torch-cuda.txt requirements/hashed/
+RUN pip install --require-hashes --no-deps -r requirements/hashed/base.txt -r requirements/hashed/s3.txt \
+    -r requirements/hashed/sentry.txt
 RUN if [ -n "${TORCH_INDEX}" ]; then pip install --extra-index-url "${TORCH_INDEX}" -r requirements/base.txt; \
     else pip install --require-hashes --no-deps -r requirements/hashed/torch-cuda.txt; fi
 COPY manage.py ./

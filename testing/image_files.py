@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -21,6 +22,8 @@ class Stage:
     """(path of the repository, path below /app) of each source of a COPY line."""
     command: tuple[str, ...]
     """Its CMD."""
+    requirements: tuple[str, ...] = ()
+    """Files of the repository that its pip lines read."""
 
 
 def stages(dockerfile: Path) -> dict[str, Stage]:
@@ -33,9 +36,11 @@ def stages(dockerfile: Path) -> dict[str, Stage]:
             base, _, name = rest.partition(" AS ")
             stage = found.get(base, Stage((), ()))
         elif word == "COPY":
-            stage = Stage((*stage.copies, *_copies(rest)), stage.command)
+            stage = replace(stage, copies=(*stage.copies, *_copies(rest)))
         elif word == "CMD":
-            stage = Stage(stage.copies, tuple(json.loads(rest)))
+            stage = replace(stage, command=tuple(json.loads(rest)))
+        elif word == "RUN":
+            stage = replace(stage, requirements=(*stage.requirements, *_requirements(rest, stage)))
         found[name] = stage
     return found
 
@@ -48,6 +53,12 @@ def _copies(arguments: str) -> list[tuple[str, str]]:
     *sources, target = words
     is_folder = target.endswith("/")
     return [(source, target + Path(source).name if is_folder else target) for source in sources]
+
+
+def _requirements(command: str, stage: Stage) -> list[str]:
+    """Files that a RUN line hands to pip. Raises KeyError where no COPY line gives one to the image."""
+    given = {target: source for source, target in stage.copies}
+    return [given[name] for name in re.findall(r"-r (requirements/[\w/-]+\.txt)", command)]
 
 
 def lay_out(stage: Stage, folder: Path, *, without: frozenset[str] = frozenset()) -> None:
