@@ -17,6 +17,7 @@ from webapp.lib.disk_room import Kept, LeastFree
 from webapp.lib.environment_variables import (
     database_from_url,
     env_bool,
+    env_choice,
     env_int,
     env_list,
     env_parsed,
@@ -44,14 +45,14 @@ make_private(DATA_DIR)
 IMAGES_DIR = Path(env_str("DESKHAND_IMAGES_DIR", str(DATA_DIR / "images")))
 SGLANG_PYTHON = env_str("DESKHAND_SGLANG_PYTHON", str(BASE_DIR / ".venv-sglang/bin/python"))
 SGLANG_PATH = env_str("DESKHAND_SGLANG_PATH", "")
+GPU_LAUNCHER = env_choice("DESKHAND_GPU_LAUNCHER", ("celery", "slurm"))  # celery = workers that wait
+SLURM_ARGUMENTS = env_str("DESKHAND_SLURM_ARGUMENTS")  # of sbatch, beside ours
 CPU_PLACES = env_int("DESKHAND_CPU_PLACES", 0)
 """Training processes that a host without GPUs has room for; 0 = one experiment of any size per gpu worker."""
-STOP_GRACE_S = env_int("DESKHAND_STOP_GRACE_S", 8)
-"""What a gpu worker that is stopped gives its trainer to save a checkpoint."""
+STOP_GRACE_S = env_int("DESKHAND_STOP_GRACE_S", 8)  # for a trainer to save a checkpoint
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
-BEAT_FILE = env_str("DESKHAND_BEAT_FILE")
-"""Touched by workers and dispatcher at each heartbeat that was recorded; "" = none."""
+BEAT_FILE = env_str("DESKHAND_BEAT_FILE")  # touched at each heartbeat that was recorded
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"
 EXPERIMENTS_DIR = DATA_DIR / "experiments"
 """Config, logs, weights and, unless a config says otherwise, checkpoints of each experiment."""
@@ -106,8 +107,7 @@ POLICY_SERVER = read_service_address(
     env_str("DESKHAND_POLICY_ADDRESS"), env_str("DESKHAND_POLICY_ADDRESS_LISTEN"), "DESKHAND_POLICY_ADDRESS"
 )
 """Of a gpu host whose env workers run elsewhere; loopback = all on one machine."""
-TRAIN_NETWORK = env_str("DESKHAND_TRAIN_NETWORK")
-"""A CIDR or an interface: by this private network the ranks of several hosts exchange gradients."""
+TRAIN_NETWORK = env_str("DESKHAND_TRAIN_NETWORK")  # a CIDR or an interface, for ranks of several hosts
 HOSTS_SERVER = read_service_address(
     env_str("DESKHAND_HOSTS_ADDRESS"), env_str("DESKHAND_HOSTS_ADDRESS_LISTEN"), "DESKHAND_HOSTS_ADDRESS"
 )

@@ -1,7 +1,7 @@
 """Readers of environment variables that fail loudly, and the secrets kept in the data folder."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -45,6 +45,14 @@ def env_positive(name: str, default: int) -> int:
     if number < 1:
         raise ValueError(f"{name}={number}: use 1 or more")
     return number
+
+
+def env_choice(name: str, choices: Sequence[str]) -> str:
+    """Read one of some words, by default the first. Raises ValueError naming the variable for others."""
+    text = env_str(name, choices[0])
+    if text not in choices:
+        raise ValueError(f"{name}={text}: use {' or '.join(choices)}")
+    return text
 
 
 def env_parsed(name: str, default: str, parse: Callable[[str], T]) -> T:

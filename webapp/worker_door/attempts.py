@@ -73,6 +73,12 @@ class AttemptNow:
     """For its policy server: host -> moment (ms since the epoch) before which its tokens were made."""
 
 
+def has_crashed(experiment_id: int, number: int) -> bool:
+    """Whether an attempt ended otherwise than as planned; False where it was never begun."""
+    bad = (AttemptStatus.CRASHED, AttemptStatus.LOST)
+    return Attempt.objects.filter(experiment_id=experiment_id, number=number, status__in=bad).exists()
+
+
 def attempt_of(attempt_id: int) -> Attempt:
     """The row with its experiment and team. Raises Attempt.DoesNotExist."""
     return Attempt.objects.select_related("experiment__team").get(pk=attempt_id)

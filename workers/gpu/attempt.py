@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 TICK_S = 0.2
 BEAT_EVERY_S = 2.0
 STOPPING = (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
+STOPPED = "the gpu worker was stopped"
 CANCEL_GRACE_S = 45.0
 """After a cancel request the trainer gets this long to leave by itself."""
 
@@ -103,7 +104,10 @@ def _run(experiment_id: int, attempt_number: int) -> None:
     except HostsMissing as error:
         reports().report(end_incomplete, attempt.pk, str(error))
     except (TooFewGpus, GangBroken, PolicyServerError, OSError) as error:
-        reports().report(end_crashed, attempt.pk, str(error), None)
+        if stopping.is_wanted():  # a scheduler signals all processes of a job, and children may go first
+            reports().report(end_stopped, attempt.pk, STOPPED)
+        else:
+            reports().report(end_crashed, attempt.pk, str(error), None)
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
         reports().report(end_crashed, attempt.pk, f"gpu worker error: {error!r}", None)
@@ -200,12 +204,12 @@ class Supervision:
             if (code := trainer.exit_code()) is not None:
                 self._close(code, trainer)
                 return
-            if (code := policy.child.exit_code()) is not None:
-                raise PolicyServerError(f"the policy server {how_it_ended(code)}:\n{policy.child.tail()}")
             if stopping.is_wanted():
                 # Time to save a checkpoint, within the grace that a stopping installation gives us.
                 trainer.stop(settings.STOP_GRACE_S)
-                raise AttemptStopped("the gpu worker was stopped")
+                raise AttemptStopped(STOPPED)
+            if (code := policy.child.exit_code()) is not None:
+                raise PolicyServerError(f"the policy server {how_it_ended(code)}:\n{policy.child.tail()}")
             status = self._beat()
             policy.end_hosts(self._ended_hosts)
             if status is not None and (broken := why_broken(self._attempt)):
@@ -232,6 +236,8 @@ class Supervision:
     def _beat_or_stop(self) -> bool:
         """True when it was time for a beat."""
         status = self._beat()
+        if stopping.is_wanted():
+            raise AttemptStopped(STOPPED)
         if status in STOPPING:
             raise AttemptStopped("stopped while starting")
         return status is not None

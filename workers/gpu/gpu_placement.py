@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
+
 from training.contracts.config import ExperimentConfig
 from workers.gpu.nvml import open_gpus
 
@@ -35,6 +37,8 @@ def placed_gpus(keys: Sequence[str], gpus: Sequence[dict[str, Any]] | None = Non
     if gpus is None:
         found = open_gpus()
         gpus = found.describe() if found else []
+    if settings.GPU_LAUNCHER != "celery":  # the job has what its scheduler gave it
+        return visible_gpus()
     numbers = {str(gpu["uuid"]): str(gpu["index"]) for gpu in gpus}
     wanted = [key for key in keys if not _is_cpu_place(key)]
     if missing := [key for key in wanted if key not in numbers]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.template.defaultfilters import pluralize
+from django.utils.timesince import timesince
 
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.decision import Decision, Wait, Why, decide
@@ -49,6 +51,8 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
         return ""
     if found := shortages():
         return f"Waits for disk space: {'; '.join(map(str, found))}."
+    if settings.GPU_LAUNCHER != "celery":
+        return _in_cluster(experiment)
     state = state or queue_state()
     if not state.num_workers:
         return "No gpu worker is online. Start one with `make up` or on a GPU host."
@@ -59,6 +63,14 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
         return "Starts in a moment."
     demand = next(one.demand for one in state.pool.waiting if one.pk == experiment.pk)
     return reason(demand, wait, state.pool)
+
+
+def _in_cluster(experiment: Experiment) -> str:
+    """What its scheduler says of its job."""
+    if experiment.dispatched_at is None:
+        return experiment.message or "Its job is queued in a moment."
+    job = experiment.message or "Its job is queued"
+    return f"{job}, since {timesince(experiment.dispatched_at)}."
 
 
 def reason(demand: Demand, wait: Wait, pool: Pool) -> str:

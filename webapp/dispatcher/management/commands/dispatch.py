@@ -12,14 +12,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import DataError, IntegrityError, InterfaceError, close_old_connections
 from django.db import OperationalError as DatabaseOperationalError
 from kombu.exceptions import OperationalError
 
 from webapp.checkpoints.services.exports import lose_stale_exports
 from webapp.dispatcher.child_work import Children
+from webapp.dispatcher.cluster_jobs import ClusterRounds
 from webapp.dispatcher.disk_watch import DiskWatch
+from webapp.dispatcher.launchers.contract import LauncherError
+from webapp.dispatcher.launchers.registry import launcher
 from webapp.dispatcher.liveness import Liveness
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.services.beat import beat
@@ -63,6 +66,7 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stopping.set())
         count, liveness, upkeep, children = 0, Liveness(), Upkeep(), Children()
         longest_s = 0.0
+        cluster = _begin_cluster_rounds()
         freeze_startup_objects()
         while not stopping.wait(TICK_S):
             count += 1
@@ -82,6 +86,19 @@ class Command(BaseCommand):
             except (DatabaseOperationalError, InterfaceError, *UNSTORABLE, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
         children.stop()
+        if cluster:
+            cluster.stop()
+
+
+def _begin_cluster_rounds() -> ClusterRounds | None:
+    if (found := launcher()) is None:
+        return None
+    rounds = ClusterRounds(found)
+    try:
+        rounds.start()
+    except LauncherError as error:
+        raise CommandError(str(error)) from error
+    return rounds
 
 
 def tick(*, check_liveness: bool) -> None:
@@ -90,7 +107,7 @@ def tick(*, check_liveness: bool) -> None:
         _do(part)
     is_short = DISK_WATCH.is_short()
     _do(fill_free_slots)
-    if not is_short:
+    if not is_short and launcher() is None:
         _do(place_experiments)
 
 

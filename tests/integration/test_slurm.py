@@ -1,0 +1,97 @@
+"""A real SLURM of two nodes starts a job per attempt: preempted, queued again, finished; scancel; idle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from testing import watch_installation
+from testing.experiment_runs import describe, launch
+from testing.private_installation import Instance
+from testing.private_slurm import MISSING, PrivateSlurm, private_slurm
+from testing.watch_installation import rows
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.desktop,
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(bool(MISSING), reason=f"SLURM is not installed: {', '.join(MISSING)}"),
+]
+wait_for = partial(watch_installation.wait_for, patience_s=400)
+CONFIG = {
+    "model": {"path": "tiny-random"},
+    "tasks": {"families": ["note"]},
+    "desktops": {"num_desktops": 2, "max_turns": 2, "retries": 3},
+    "sampling": {"max_completion_tokens": 8},
+    "algorithm": {"group_size": 2, "groups_per_step": 1, "num_steps": 8},
+    "evaluation": {"num_tasks": 0},
+    "checkpoints": {"every": 1, "max_restarts": 3},
+}
+LIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[PrivateSlurm]:
+    with private_slurm() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def deskhand(slurm: PrivateSlurm) -> Iterator[Instance]:
+    variables = {
+        **slurm.environment,
+        "DESKHAND_GPU_LAUNCHER": "slurm",
+        "DESKHAND_SLURM_ARGUMENTS": "--partition=low --time=30",
+    }
+    with Instance(slots=2, env_workers=1, without=["gpu"], env=variables) as instance:
+        instance.manage("import_tasks", "first-desk")
+        yield instance
+
+
+def steps_done(deskhand: Instance) -> int:
+    return rows(deskhand, "select coalesce(max(step), 0) from experiments_metricpoint")[0][0]
+
+
+def begin(deskhand: Instance, folder: Path) -> int:
+    file = folder / "config.yaml"
+    file.write_text(json.dumps(CONFIG))  # JSON is YAML
+    return launch(deskhand, "--config", str(file))
+
+
+def test_an_experiment_is_preempted_queued_again_and_finished(
+    slurm: PrivateSlurm, deskhand: Instance, tmp_path: Path
+):
+    assert slurm.jobs(*LIVE) == []
+    number = begin(deskhand, tmp_path)
+    wait_for("a step in a job", lambda: steps_done(deskhand) >= 1)
+    urgent = ("--partition=high", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 25")
+    slurm.run("sbatch", *urgent)
+    wait_for("the job to be preempted", lambda: slurm.jobs("PREEMPTED"))
+    waiting = wait_for("the next one's reason", lambda: _reason(deskhand, number))
+    assert "PENDING" in waiting
+    wait_for("the end", lambda: describe(deskhand, number)["status"] in ("finished", "failed"))
+    described = describe(deskhand, number)
+    assert described["status"] == "finished", described["message"]
+    first, *_, last = described["attempts"]
+    assert first["status"] in ("paused", "crashed", "lost", "cancelled")
+    assert last["status"] == "finished"
+    wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+
+
+def _reason(deskhand: Instance, number: int) -> str:
+    query = f"select message from experiments_experiment where id = {number} and status = 'queued'"
+    found = rows(deskhand, query)
+    return found[0][0] if found and "PENDING" in found[0][0] else ""
+
+
+def test_scancel_saves_a_checkpoint_and_pauses(slurm: PrivateSlurm, deskhand: Instance, tmp_path: Path):
+    number = begin(deskhand, tmp_path)
+    wait_for("a running attempt", lambda: describe(deskhand, number)["status"] == "running")
+    slurm.run("scancel", slurm.jobs("RUNNING")[0].partition("|")[0])
+    wait_for("a pause", lambda: describe(deskhand, number)["status"] == "paused")
+    assert "was ended in the cluster (CANCELLED" in describe(deskhand, number)["message"]
+    wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))

@@ -1,0 +1,1 @@
+"""SLURM: `sbatch`, `squeue`, `scancel` and `scontrol` of the machine that the dispatcher runs on."""

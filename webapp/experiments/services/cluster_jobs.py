@@ -1,0 +1,66 @@
+"""Writes that follow a cluster's scheduler: where an experiment was queued there, and how its job went."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.experiments.models import AttemptStatus, Experiment, ExperimentStatus
+from webapp.experiments.services.attempts import claim_experiment, requeue_after_crash
+from webapp.experiments.services.statuses import change_status, publish_status
+
+
+def worker_of(job: str) -> str:
+    """Name of the gpu worker that a job is."""
+    return f"gpu@{job}"
+
+
+def record_submitted(experiment_id: int, job: str) -> bool:
+    """It waits in the cluster from now on; False when it does not wait here any more."""
+    waiting = Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.QUEUED, dispatched_at=None)
+    return bool(
+        waiting.update(
+            dispatched_at=timezone.now(), placed_worker=worker_of(job), placed_keys=[], placed_members=[]
+        )
+    )
+
+
+def record_state(experiment: Experiment, message: str) -> None:
+    """Show the scheduler's own words on its page; says nothing twice."""
+    if experiment.message == message:
+        return
+    with transaction.atomic():
+        mine = Experiment.objects.filter(
+            pk=experiment.pk, status=ExperimentStatus.QUEUED, placed_worker=experiment.placed_worker
+        )
+        if mine.update(message=message):
+            publish_status(experiment.pk, ExperimentStatus.QUEUED, message)
+
+
+def queue_again(experiment: Experiment) -> None:
+    """Its job went before it claimed anything, through no fault of its own."""
+    mine = Experiment.objects.filter(
+        pk=experiment.pk, status=ExperimentStatus.QUEUED, placed_worker=experiment.placed_worker
+    )
+    mine.update(dispatched_at=None)
+
+
+def pause_stopped(experiment: Experiment, message: str) -> None:
+    """A person ended its job by the scheduler's own command: it waits until a person resumes it."""
+    change_status(
+        experiment.pk,
+        ExperimentStatus.PAUSED,
+        sources={ExperimentStatus.QUEUED},
+        message=message,
+        dispatched_at=None,
+        placed_worker="",
+    )
+
+
+def fail_unclaimed(experiment: Experiment, number: int, reason: str) -> None:
+    """Its job ended before it claimed the experiment: another one would end the same way."""
+    claimed = claim_experiment(
+        experiment_id=experiment.pk, attempt_number=number, worker_name=experiment.placed_worker
+    )
+    if claimed:
+        requeue_after_crash(attempt=claimed, status=AttemptStatus.CRASHED, reason=reason, max_restarts=0)
