@@ -103,7 +103,7 @@ def test_no_password_has_a_default_and_every_variable_is_in_the_example():
 def test_only_the_web_container_is_reachable_and_only_from_this_machine_unless_asked():
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published.pop("env-server") == ["${DESKHAND_BIND:-127.0.0.1}:8100:8100"]  # asks for a token
-    assert published == {"web": ["${DESKHAND_BIND:-127.0.0.1}:8700:8700"]}
+    assert published == {"web": ["${DESKHAND_BIND:-127.0.0.1}:${DESKHAND_PORT:-8700}:8700"]}
     assert SERVICES["env-server"]["profiles"], "not started unless asked for"
 
 
