@@ -204,7 +204,7 @@ def end_stopped(attempt_id: OwnAttempt, reason: str) -> None:
         return
     asked = STOP_TEXTS.get(ExperimentStatus(row.experiment.status))
     if asked is None:
-        _requeue(row, reason, None)
+        attempts.requeue_stopped(attempt=row, reason=reason)
         return
     status, to, message = asked
     attempts.close_attempt(attempt=row, status=status, reason=reason, to=to, message=message)

@@ -12,6 +12,7 @@ from webapp.dispatcher.launchers.contract import ClusterJob, JobRequest, Launche
 from webapp.experiments.models import Attempt, Experiment
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.services.attempts import claim_experiment
+from webapp.worker_door import attempts as door
 
 pytestmark = [pytest.mark.django_db, pytest.mark.db]
 
@@ -74,6 +75,22 @@ def test_one_job_is_queued_and_its_words_are_shown(scheduler: Scheduler, row: Ex
     assert claimed is not None
     go_round(scheduler)
     assert (len(scheduler.submitted), scheduler.cancelled) == (1, [])
+
+
+def test_a_job_that_is_stopped_goes_on_in_another_and_uses_up_no_restart(
+    scheduler: Scheduler, row: Experiment
+):
+    go_round(scheduler)
+    claimed = claim_experiment(experiment_id=row.pk, attempt_number=1, worker_name="gpu@slurm-x-1")
+    assert claimed is not None
+    door.end_stopped(claimed.pk, "the gpu worker was stopped")
+    assert not door.has_crashed(row.pk, 1)
+    scheduler.move("slurm-x-1", Phase.RUNNING, "COMPLETING")
+    go_round(scheduler)
+    assert len(scheduler.submitted) == 1
+    scheduler.move("slurm-x-1", Phase.TAKEN, "PREEMPTED")
+    go_round(scheduler)
+    assert [one.attempt for one in scheduler.submitted] == [1, 2]
 
 
 def test_nothing_is_queued_while_nothing_waits(scheduler: Scheduler):

@@ -128,6 +128,14 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
 
 
 @transaction.atomic
+def requeue_stopped(*, attempt: Attempt, reason: str) -> bool:
+    """Close an attempt whose worker was stopped and queue the next one, which uses up no restart."""
+    end_attempt(attempt=attempt, status=AttemptStatus.PAUSED, reason=reason)
+    queued = f"Will resume from the last checkpoint: {reason}"
+    return _go_on(attempt, "attempt_stopped", reason, failed="", queued=queued)
+
+
+@transaction.atomic
 def requeue_incomplete(*, attempt: Attempt, reason: str) -> bool:
     """Close an attempt whose hosts did not all come and queue the next one, which uses up no restart; or fail
     when that happened MAX_GATHERINGS times in a row."""
