@@ -22,6 +22,7 @@ MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
 """Debian: `apt install slurm-wlm munge`."""
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin"
 UP_WITHIN_S = 60
+ENDED_WITHIN_S = 10
 CONFIG = """
 ClusterName=deskhand-test
 SlurmctldHost={host}
@@ -121,7 +122,13 @@ def _wait_until_idle(slurm: PrivateSlurm) -> None:
 
 
 def _end(file: Path) -> None:
+    """A daemon and, with it, what it wrote last."""
     try:
-        os.kill(int(file.read_text()), signal.SIGTERM)
+        pid = int(file.read_text())
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + ENDED_WITHIN_S
+        while time.monotonic() < deadline:
+            os.kill(pid, 0)
+            time.sleep(0.1)
     except (ValueError, ProcessLookupError):
         return
