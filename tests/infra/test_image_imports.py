@@ -1,4 +1,4 @@
-"""All that a service may import, also later, is in its image: by a COPY line, or as a package that it pins."""
+"""All that a service may import, also later, is in its image: by a COPY line, or as a pinned package."""
 
 from __future__ import annotations
 
