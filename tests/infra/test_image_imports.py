@@ -9,8 +9,9 @@ import pytest
 
 from testing.image_environment import make_environment, missing_imports, requirements_of
 from testing.image_files import lay_out
-from tests.infra.test_images import OF_PAGES, SERVICES
+from testing.image_services import OF_PAGES, services
 
+SERVICES = services()
 IMPORTED = {
     "web": (("webapp",), ("workers.gpu",)),
     "env-worker": (("workers",), ("workers.gpu", "workers.guest", "workers.guest_image")),
