@@ -102,7 +102,7 @@ def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:
     """
     wanted = experiment.config.sft.demonstrations_per_family
     by_family: dict[str, list[Task]] = {}
-    for task in experiment.tasks("train"):
+    for task in experiment.tasks("train", for_sft=True):
         by_family.setdefault(task.family, []).append(task)
     total = sum(min(wanted, len(tasks)) for tasks in by_family.values())
     with stage(experiment, StageName.DEMONSTRATIONS, total, "trajectories"):
@@ -168,7 +168,7 @@ def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
     Those that this experiment's model cannot imitate are skipped and reported. Raises ValueError when there
     are none.
     """
-    wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train")
+    wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train", for_sft=True)
 
     def collect() -> tuple[list[Trajectory], list[ReplaySkip]]:
         assert experiment.coordinator is not None

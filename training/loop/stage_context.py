@@ -146,9 +146,10 @@ class Experiment:
         if self.in_flight is not None:
             self.in_flight.cancel()
 
-    def tasks(self, split: Literal["train", "heldout"]) -> list[Task]:
+    def tasks(self, split: Literal["train", "heldout"], *, for_sft: bool = False) -> list[Task]:
         """Tasks of a split on every rank."""
-        return on_main(self.world, lambda: self.coordinator.tasks(split) if self.coordinator else [])
+        ask = self.coordinator.tasks if self.coordinator else None
+        return on_main(self.world, lambda: ask(split, for_sft=for_sft) if ask else [])
 
     def sync_weights(self) -> dict[str, float]:
         """Push the current weights as `state.policy_version`; sync/* metrics."""

@@ -126,9 +126,9 @@ class CoordinatorClient:
         """Close the connection."""
         self._http.close()
 
-    def tasks(self, split: Literal["train", "heldout"]) -> list[Task]:
+    def tasks(self, split: Literal["train", "heldout"], *, for_sft: bool = False) -> list[Task]:
         """Supported tasks of the experiment, in stable order."""
-        return self._ask(routes.TASKS, routes.TaskQuery(split=split))
+        return self._ask(routes.TASKS, routes.TaskQuery(split=split, for_sft=for_sft))
 
     def request_group(self, wanted: routes.SampleGroup) -> int:
         """Ask for a group; returns its id at once."""

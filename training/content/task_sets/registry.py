@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 
-from training.content.task_sets import desk_office, windows_keyboard
+from training.content.task_sets import desk_office, smoldesk, windows_keyboard
 from training.content.task_sets.first_desk import level_4 as first_desk
 from training.contracts.types import Task
 
 GENERATORS: dict[str, Callable[[int], list[Task]]] = {
     "first-desk": first_desk.generate_all,
     "desk-office": desk_office.generate,
+    "smoldesk": smoldesk.generate,
+    "smoldesk-choice": smoldesk.generate_choice,
     "windows-keyboard": windows_keyboard.generate,
 }
 """Name of the set -> its tasks, from a seed."""

@@ -16,6 +16,7 @@ class SftConfig(Section):
         "Whom to imitate: oracles, recorded as needed; or what people accepted into the replay buffer "
         "(their own demonstrations, imported and sampled successes).",
     )
+    families: tuple[str, ...] = knob((), "Only these families are imitated; empty = those of tasks.families.")
     demonstrations_per_family: int = knob(
         200, "Demonstrations per family on train tasks.", unit="trajectories", ge=1
     )

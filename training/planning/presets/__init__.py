@@ -14,7 +14,7 @@ from training.contracts.config import ConfigError, Preset, parse_config
 
 GROUPS = {
     "start": ("First steps", "Minutes on a laptop: a tiny model on small real desktops."),
-    "real": ("Real weights", "A published language model that reads widgets as text, on two cores."),
+    "real": ("Real weights", "A published language model that reads widgets as text."),
     "sizes": ("Qwen3-VL", "Published models on GPUs, by size and number of GPUs."),
     "osworld": ("OSWorld", "The recipes of AReaL and Slime-OSWorld on OSWorld's tasks."),
     "agents": ("Published agents", "Other models on OSWorld's tasks, each in its own words."),

@@ -34,8 +34,8 @@ def get_tasks(call: TrainerCall, query: routes.TaskQuery) -> list[Task]:
     records = TaskRecord.objects.named_by(wanted, call.team_id).runnable(call.config.desktops)
     if query.split:
         records = records.filter(split=query.split)
-    if wanted.families:
-        records = records.filter(family__in=wanted.families)
+    if families := (call.config.sft.families if query.for_sft else ()) or wanted.families:
+        records = records.filter(family__in=families)
     if wanted.levels:
         records = records.filter(level__in=wanted.levels)
     return [Task.model_validate(record.spec) for record in records.order_by("task_id")]
