@@ -164,6 +164,8 @@ class Stage:
         }
         if options.engine == "sglang":
             values |= {"engine.memory_fraction": options.memory_fraction, "model.dtype": options.dtype}
+            if options.engine_arguments:
+                values["engine.extra_arguments"] = options.engine_arguments.split()
         if options.max_turns:
             values["desktops.max_turns"] = options.max_turns
         return values
@@ -255,7 +257,8 @@ def parse() -> argparse.Namespace:
         default="bfloat16",
         help="of model and engine, with sglang",
     )
-    add("--memory-fraction", type=float, default=0.08, help="of the GPU, for each engine")
+    add("--memory-fraction", type=float, default=0.3, help="of what is free, for each engine")
+    add("--engine-arguments", default="", help='of sglang instead of the preset\'s: "--name=value --name"')
     add("--side-by-side", type=int, default=3, help="installations at once, on shares of the cores")
     add("--desktops", type=int, default=22, help="of each installation")
     add("--env-workers", type=int, default=0, help="of each; 0 = one for three cores")

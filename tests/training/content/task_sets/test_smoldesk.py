@@ -5,9 +5,10 @@ import re
 from collections import Counter
 
 from training.actions.coordinates import off_screen_error
-from training.content.task_sets.smoldesk import DEMONSTRATED, generate, generate_choice
+from training.content.task_sets.smoldesk import DEMONSTRATED, families, family_of, generate
 from training.content.task_sets.smoldesk.screens import SCREEN
-from training.content.task_sets.smoldesk.words import CHOICE, HELDOUT, TRAIN
+from training.content.task_sets.smoldesk.words import CHOICE, HELDOUT, TRAIN, Words
+from training.content.task_sets.task_family import family_tasks
 from training.contracts.types import Action
 from training.tasks.supported_by.deskhand import unsupported_reason
 
@@ -25,11 +26,12 @@ def test_splits_share_no_word_and_numbers_say_their_split():
 
 
 def test_a_third_split_stands_in_for_the_held_out_one():
-    choice = generate_choice()
-    train = [task.instruction for task in TASKS if task.split == "train"]
-    assert [task.instruction for task in choice if task.split == "train"] == train
-    heldout = {task.instruction for task in TASKS if task.split == "heldout"}
-    assert not heldout & {task.instruction for task in choice}
+    def instructions(heldout: Words, split: str) -> list[str]:
+        tasks = family_tasks(family_of("form", families.form, 20, 20, heldout))
+        return [task.instruction for task in tasks if task.split == split]
+
+    assert instructions(CHOICE, "train") == instructions(HELDOUT, "train")
+    assert not set(instructions(CHOICE, "heldout")) & set(instructions(HELDOUT, "heldout"))
 
 
 def test_a_start_imitates_what_the_recipe_says_and_every_task_can_run():

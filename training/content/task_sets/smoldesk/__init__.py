@@ -45,17 +45,18 @@ def generate_choice(seed: int = 0) -> list[Task]:
 
 
 def _generate(name: str, heldout: Words, seed: int) -> list[Task]:
-    rows = [_family(one, build, NUM_TRAIN, NUM_HELDOUT, heldout) for one, build in TRAINED.items()]
-    rows += [_family(one, build, 0, NUM_HELDOUT, heldout) for one, build in HELD_OUT_ONLY.items()]
+    rows = [family_of(one, build, NUM_TRAIN, NUM_HELDOUT, heldout) for one, build in TRAINED.items()]
+    rows += [family_of(one, build, 0, NUM_HELDOUT, heldout) for one, build in HELD_OUT_ONLY.items()]
     rows += [
-        _family(f"demonstrated/{one}", (TRAINED | HELD_OUT_ONLY)[one], count, 0, heldout)
+        family_of(f"demonstrated/{one}", (TRAINED | HELD_OUT_ONLY)[one], count, 0, heldout)
         for one, count in DEMONSTRATED.items()
     ]
-    rows.append(_family("uninformative", families.uninformative, NUM_UNINFORMATIVE, 0, heldout))
+    rows.append(family_of("uninformative", families.uninformative, NUM_UNINFORMATIVE, 0, heldout))
     return [task for row in rows for task in family_tasks(row, seed, task_set=name, screen=SCREEN)]
 
 
-def _family(name: str, build: Builder, num_train: int, num_heldout: int, heldout: Words) -> Family:
+def family_of(name: str, build: Builder, num_train: int, num_heldout: int, heldout: Words) -> Family:
+    """A family whose held-out tasks have these words."""
     return Family(name, 1, MAX_TURNS, num_train, num_heldout, partial(_build, build, heldout))
 
 
