@@ -39,8 +39,8 @@ ARMS = {
     "random": ("grpo",),
 }
 FAMILIES = {
-    "demonstrated": ["form", "rename", "toggle", "pick", "literal", "mixed"],
-    "random": ["form", "rename", "toggle", "pick", "literal", "mixed"],
+    "demonstrated": ["form", "rename", "toggle", "pick", "literal", "mixed", "editor"],
+    "random": ["form", "rename", "toggle", "pick", "literal", "mixed", "editor"],
     "uninformative": ["press"],
 }
 CURVES = (

@@ -3,8 +3,8 @@
     literal   the instruction names each action          copy     from one page into another, 7 turns
     form      fill in a field, press a button            mixed    form and toggle in one, never trained
     toggle    two switches as they shall be              press    one widget is named
-    pick      the row with the least or most             demonstrated, uninformative   what starts imitate
-    rename    a file of a list
+    pick      the row with the least or most             editor   a text in mousepad, never trained
+    rename    a file of a list                           demonstrated, uninformative   what starts imitate
 
 Held-out tasks have other words, numbers divisible by 7 and other grids. `generate_choice` has the same train
 tasks and a third split instead, for choosing rates and steps, so that held-out tasks stay unseen.
@@ -25,7 +25,11 @@ from training.contracts.types import Task
 Builder = Callable[[Desk], Problem]
 MAX_TURNS = 8
 NUM_TRAIN, NUM_HELDOUT = 240, 100
-HELD_OUT_ONLY: dict[str, Builder] = {"literal": families.literal, "mixed": families.mixed}
+HELD_OUT_ONLY: dict[str, Builder] = {
+    "literal": families.literal,
+    "mixed": families.mixed,
+    "editor": families.editor,
+}
 TRAINED: dict[str, Builder] = {
     name: getattr(families, name) for name in ("form", "toggle", "pick", "rename", "copy", "press")
 }

@@ -9,12 +9,16 @@ from training.content.task_sets.smoldesk.screens import Desk, Widget, result_is,
 from training.content.task_sets.smoldesk.words import KEYS, ORDERS
 from training.content.task_sets.steps_and_evaluators import (
     DONE,
+    file_holds,
+    place_window,
     press_keys,
+    setup_step,
     type_text,
 )
 from training.content.task_sets.task_family import Problem
 from training.contracts.types import Action
 
+NOTE = "/home/user/note.txt"
 ON_OFF = {True: "on", False: "off"}
 
 
@@ -144,6 +148,26 @@ def mixed(desk: Desk) -> Problem:
         type_text(value),
         *([switch.click()] if switch.on != wanted else []),
         button.click(),
+    )
+
+
+def editor(desk: Desk) -> Problem:
+    """In mousepad, which was not written for training; never trained on."""
+    rng = desk.rng
+    old, new = rng.sample(desk.words.values, 2)
+    x, y, width, height = rng.randrange(20, 500), rng.randrange(60, 360), 480, 320
+    return _problem(
+        f"Replace the text by {new} and save with ctrl+s.",
+        (
+            setup_step("write_file", path=NOTE, content=old),
+            setup_step("launch", command=["mousepad", NOTE]),
+            place_window("note.txt", (x, y, width, height)),
+            setup_step("wait_color", x=x + width // 2, y=y + height - 30, color="#ffffff"),
+        ),
+        file_holds(NOTE, new, wait_s=0.5),
+        press_keys("ctrl", "a"),
+        type_text(new),
+        press_keys("ctrl", "s"),
     )
 
 
