@@ -70,8 +70,13 @@ class Record:
     def __init__(self, path: Path, options: argparse.Namespace) -> None:
         self.path = path
         self.lock = threading.Lock()
-        asked = {name: str(value) for name, value in vars(options).items()}
-        self.figures: dict[str, Any] = {"asked": asked, "machine": machine(), "commit": commit(), "runs": {}}
+        given = {name: str(value) for name, value in vars(options).items()}
+        self.figures: dict[str, Any] = {
+            "options": given,
+            "machine": machine(),
+            "commit": commit(),
+            "runs": {},
+        }
 
     def put(self, key: str, run: dict[str, Any]) -> None:
         with self.lock:

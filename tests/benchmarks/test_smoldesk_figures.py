@@ -6,7 +6,7 @@ from benchmarks.gpu.smoldesk_figures import looks_of, missed, pass_at, table
 
 
 def evaluation(step: int, temperature: float, **solved: int) -> tuple:
-    """Two tasks of each family with eight draws each, of which so many are solved."""
+    """Two tasks of each family with eight draws each, of which this number is solved."""
     results = {
         f"smoldesk/{family}/{number:04d}": (won, 8, 1, 0)
         for family, won in solved.items()

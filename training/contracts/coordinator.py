@@ -29,8 +29,8 @@ class TaskQuery(Wire):
 
     split: Literal["train", "heldout"] | None = None
     """None = both."""
-    for_sft: bool = False
-    """Those of `sft.families`, where it names some."""
+    for_sft: bool | None = None
+    """True: those of `sft.families`, where it names some."""
 
 
 class SampleGroup(Wire):

@@ -128,7 +128,7 @@ class CoordinatorClient:
 
     def tasks(self, split: Literal["train", "heldout"], *, for_sft: bool = False) -> list[Task]:
         """Supported tasks of the experiment, in stable order."""
-        return self._ask(routes.TASKS, routes.TaskQuery(split=split, for_sft=for_sft))
+        return self._ask(routes.TASKS, routes.TaskQuery(split=split, for_sft=for_sft or None))
 
     def request_group(self, wanted: routes.SampleGroup) -> int:
         """Ask for a group; returns its id at once."""

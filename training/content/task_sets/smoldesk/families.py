@@ -53,15 +53,15 @@ def toggle(desk: Desk) -> Problem:
     switches, buttons = desk.checks(4, 6), desk.buttons(3, 5)
     one, two = desk.rng.sample(switches, 2)
     wrong = desk.rng.choice(((True, False), (False, True), (True, True)))
-    wanted = {one.name: one.on != wrong[0], two.name: two.on != wrong[1]}
+    goal = {one.name: one.on != wrong[0], two.name: two.on != wrong[1]}
     widgets = [*switches, *buttons]
-    words = " and ".join(f"{name} is {ON_OFF[on]}" for name, on in wanted.items())
+    words = " and ".join(f"{name} is {ON_OFF[on]}" for name, on in goal.items())
     config = desk.window((desk.rng.choice(desk.words.windows), widgets))
     clicks = [switch.click() for switch, is_wrong in zip((one, two), wrong, strict=True) if is_wrong]
     return _problem(
         f"Make sure that {words}.",
         config,
-        state_is(widgets, checks=wanted),
+        state_is(widgets, checks=goal),
         *clicks,
     )
 
@@ -137,16 +137,16 @@ def mixed(desk: Desk) -> Problem:
         rng.choice(buttons),
         desk.value(),
     )
-    target.text, wanted = "", rng.random() < 0.5
+    target.text, goal = "", rng.random() < 0.5
     widgets = [*fields, *switches, *buttons]
     return _problem(
-        f"Set {target.name} to {value}, make sure that {switch.name} is {ON_OFF[wanted]} "
+        f"Set {target.name} to {value}, make sure that {switch.name} is {ON_OFF[goal]} "
         f"and press {button.name}.",
         desk.window((rng.choice(desk.words.windows), widgets)),
-        state_is(widgets, fields={target.name: value}, checks={switch.name: wanted}, pressed=[button.name]),
+        state_is(widgets, fields={target.name: value}, checks={switch.name: goal}, pressed=[button.name]),
         target.click(),
         type_text(value),
-        *([switch.click()] if switch.on != wanted else []),
+        *([switch.click()] if switch.on != goal else []),
         button.click(),
     )
 
@@ -215,7 +215,7 @@ def press(desk: Desk) -> Problem:
 
 
 def uninformative(desk: Desk) -> Problem:
-    """The same screens and words, but the oracle clicks a widget drawn uniformly, whatever is asked for."""
+    """The same screens and words, but the oracle clicks one drawn uniformly, whatever the instruction."""
     return _one_click(desk, _everything(desk), is_named=False)
 
 
