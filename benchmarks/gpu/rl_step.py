@@ -1,10 +1,12 @@
 """A whole RL step, measured: trajectories per GPU-hour, and how busy trainer and engine are.
 
     python -m benchmarks.gpu.rl_step [--size 8b] [--splits 4+4 6+2] [--staleness 0 1] [--tiny]
+    python -m benchmarks.gpu.rl_step --only qwen3 qwen2_5_vl qwen3_5 --splits 3+1 --staleness 0
 
 The real trainer (FSDP2), the real policy server with one SGLang server per GPU, weights over NCCL
-after every step; Qwen3-VL of true dimensions with random weights. Desktops are recorded: each turn is
-answered with the next screen (1312 x 736) after `--latency` seconds, no machine runs. A trajectory has eight
+after every step; Qwen3-VL of true dimensions with random weights, or with --only a model of each of these
+other families. Desktops are recorded: each turn is answered with the next screen (1312 x 736; for a model
+without eyes a list of widgets) after `--latency` seconds, no machine runs. A trajectory has eight
 turns of `--completion` tokens; a step has eight trajectories per GPU of the trainer.
 
 Arms: `in turns` (staleness 0: generate, train, sync) and staleness K (groups of the next K steps are
@@ -33,20 +35,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.finished_runs import add_resume
 from benchmarks.gpu.recorded_world import make_tasks
 from benchmarks.gpu.rl_step_arm import Arm, Runner, Scale, starting
+from benchmarks.gpu.rl_step_options import COMPLETION, parse, scale_of, sizes_of
 from benchmarks.gpu.rl_step_screens import Screens, draw_screens
 from benchmarks.gpu.rl_step_world import PlayedWorld
-from benchmarks.report import RESULTS, finish, of_this_tree, print_table, stamp
+from benchmarks.gpu.sizes import OTHER_FAMILIES
+from benchmarks.report import finish, of_this_tree, print_table, stamp
 
-COMPLETION = 56
-"""Tokens per turn, as in `benchmarks.gpu.workload`."""
 SHOWN = (
     ("step s", "step_s", ".2f"), ("train s", "train_s", ".2f"), ("wait s", "wait_s", ".2f"),
     ("sync s", "sync_s", ".2f"), ("traj/GPU-h", "trajectories_per_gpu_hour", ".0f"),
     ("turns/s", "turns_per_s", ".1f"), ("tokens/s", "tokens_per_s", ".0f"),
-    ("trainer", "trainer_busy", ".1%"), ("engine", "engine_busy", ".1%"),
+    ("trainer", "trainer_busy", ".1%"), ("engine", "engine_busy", ".1%"), ("MFU", "mfu", ".1%"),
+    ("gap nats", "logprob_gap", ".1e"),
 )  # fmt: skip
 VERSIONS = ("torch", "transformers", "sglang")
 
@@ -59,33 +61,14 @@ class Bars:
     busy: float = 0.85
 
 
-TINY = Scale(
-    size="tiny",
-    screen=(128, 96),
-    turns=2,
-    max_tokens=4,
-    group_size=2,
-    model={"dtype": "float32", "max_pixels": 12_288},
-    optimiser={"packing": True, "microbatch_tokens": 2_000},
-    engine_more={},
-)
-
-
 def main() -> int:
     options = parse()
-    scale = scale_of(options)
     recorded = _earlier(options.results)
     found = of_this_tree(recorded) if options.resume else {}
-    with tempfile.TemporaryDirectory(dir=options.scratch, prefix="rl-step-") as scratch:
-        runner = Runner(
-            scale=scale, model=Path(scratch) / "model", folder=Path(scratch), gpus=visible_gpus(options),
-            steps=options.steps,
-        )  # fmt: skip
-        make_model(options, runner.model)
-        screens = prepare_screens(options, scale, Path(scratch) / "frames")
-        for figures in run_all(options, runner, screens):
+    for size in sizes_of(options):
+        for figures in run_size(options, size):
             words = "" if options.completion == COMPLETION else f", {options.completion} tokens a turn"
-            found[f"{options.size}: {figures['arm']}{words}"] = figures | about() | stamp()
+            found[f"{size}: {figures['arm']}{words}"] = figures | about() | stamp()
             _save(options.results, recorded | found)
     done = {name: row for name, row in found.items() if "error" not in row}
     rows = [
@@ -101,13 +84,21 @@ def main() -> int:
     return finish("rl_step", figures, passed=bool(found) and not problems, results=options.results)
 
 
-def scale_of(options: argparse.Namespace) -> Scale:
-    """Sizes of the run."""
-    if options.tiny:
-        return replace(TINY, engine=options.engine)
-    recomputes = {"activation_checkpointing": True, "recomputed_share": options.recomputed}
-    layout = {"reshard": "never", "compile_blocks": True} | (recomputes if options.recomputed else {})
-    return Scale(size=options.size, max_tokens=options.completion, parallel=layout)
+def run_size(options: argparse.Namespace, size: str) -> Iterator[dict[str, Any]]:
+    """Figures of every arm of a model; what fails has an `error`, and the next model has its turn."""
+    scale = scale_of(options, size)
+    try:
+        with tempfile.TemporaryDirectory(dir=options.scratch, prefix="rl-step-") as scratch:
+            runner = Runner(
+                scale=scale, model=Path(scratch) / "model", folder=Path(scratch), gpus=visible_gpus(options),
+                steps=options.steps,
+            )  # fmt: skip
+            make_model(options, scale, runner.model)
+            screens = prepare_screens(options, scale, Path(scratch) / "frames")
+            yield from run_all(options, runner, screens)
+    except Exception as error:  # noqa: BLE001 - the other models are worth having
+        say(f"{size} failed: {error!r}")
+        yield {"arm": "all", "error": repr(error)[-1500:]}
 
 
 def run_all(options: argparse.Namespace, runner: Runner, screens: Screens) -> Iterator[dict[str, Any]]:
@@ -143,6 +134,7 @@ def run_split(
             num_turns=scale.turns,
             max_tokens=scale.max_tokens,
             latency_s=options.latency,
+            shows=scale.shows,
         ) as world,
         starting(policy, world, is_colocated=arms[0].placement == "colocated"),
     ):
@@ -212,14 +204,14 @@ def problems_of(found: dict[str, dict[str, Any]], bars: Bars) -> list[str]:
 # --- surroundings ----------------------------------------------------------------------------------------
 
 
-def make_model(options: argparse.Namespace, folder: Path) -> None:
+def make_model(options: argparse.Namespace, scale: Scale, folder: Path) -> None:
     """What trainer and engine start with."""
-    if options.tiny:
-        from training.content.recipes.tiny.make_checkpoint import make_tiny
-
-        make_tiny(folder)
+    if not options.tiny:
+        subprocess.run([sys.executable, "-m", "benchmarks.gpu.models", scale.size, str(folder)], check=True)
         return
-    subprocess.run([sys.executable, "-m", "benchmarks.gpu.models", options.size, str(folder)], check=True)
+    from testing.training.tiny_families import make_family  # torch: not in each process that draws screens
+
+    make_family(folder, scale.size if scale.size in OTHER_FAMILIES else "qwen3_vl")
 
 
 def prepare_screens(options: argparse.Namespace, scale: Scale, folder: Path) -> Screens:
@@ -265,29 +257,6 @@ def _save(results: Path, found: dict[str, Any]) -> None:
     """What is known so far, should a later arm take the run down."""
     results.mkdir(parents=True, exist_ok=True)
     (results / "rl_step.json").write_text(json.dumps({"figures": {"arms": found}}))
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_resume(parser)
-    parser.add_argument("--size", default="8b")
-    parser.add_argument("--splits", nargs="+", default=["4+4"], help="N+M, or N@M for colocated")
-    parser.add_argument("--better", action="store_true", help="also the split that the first arm promises")
-    parser.add_argument("--staleness", nargs="+", type=int, default=[0, 1])
-    parser.add_argument("--steps", type=int, default=4, help="measured steps of each arm")
-    parser.add_argument("--completion", type=int, default=COMPLETION, help="tokens of a completion")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds that a desktop takes per turn")
-    parser.add_argument("--recomputed", type=float, default=0.3, help="share of recomputed blocks; 0 = none")
-    parser.add_argument("--limit", type=float, default=1800, help="seconds for all arms")
-    parser.add_argument("--scratch", default=None)
-    parser.add_argument("--results", type=Path, default=RESULTS / "gpu")
-    parser.add_argument("--tiny", action="store_true", help="a tiny model on a CPU, gloo")
-    parser.add_argument("--engine", default="transformers", choices=["transformers", "sglang"],
-                        help="with --tiny; sglang is then the tests' stand-in")  # fmt: skip
-    options = parser.parse_args()
-    if options.tiny:
-        options.size = "tiny"
-    return options
 
 
 if __name__ == "__main__":

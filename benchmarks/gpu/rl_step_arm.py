@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import subprocess
 import threading
 import time
@@ -13,13 +14,18 @@ from typing import Any
 
 import yaml
 
+from benchmarks.gpu.flops import MERGED, utilisation
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.resume_runs import end_family, start_trainer
-from benchmarks.gpu.rl_step_figures import GpuWatch, figures_of
+from benchmarks.gpu.rl_step_figures import GpuWatch, figures_of, work_of
 from benchmarks.gpu.rl_step_world import PlayedWorld
+from benchmarks.gpu.sizes import SIZES
+from training.actions.coordinates import resized_size
 
 MANY = 10**6
 """More steps than a run makes: it is ended from outside, before it would save its 16 bytes per weight."""
+WIDGET_TOKENS = 1300
+"""At most of a list of widgets; nearly all letters are tokens of their own."""
 LEAVING_S = 40.0
 """A trainer that was asked to leave gets so long."""
 
@@ -73,6 +79,10 @@ class Scale:
     model: dict[str, Any] = field(default_factory=lambda: {"dtype": "bfloat16", "max_pixels": 1_003_520})
     optimiser: dict[str, Any] = field(default_factory=lambda: {"packing": True, "microbatch_tokens": 10_000})
     parallel: dict[str, Any] = field(default_factory=dict)
+    shows: bool = True
+    """The model sees screens; else it reads lists of widgets."""
+    adapters: int = 0
+    """Rank of LoRA; 0 = all weights learn."""
     engine_more: dict[str, Any] = field(
         default_factory=lambda: {"attention_backend": "triton", "memory_fraction": 0.8}
     )
@@ -81,6 +91,14 @@ class Scale:
     """The engine's share of GPUs on which the trainer lives, too."""
     awake_memory: float = 0.25
     """The same for an engine that does not sleep."""
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Patches of a screen, across and down."""
+        patch = SIZES[self.size].patch if self.size in SIZES else 16
+        limits = (1, int(self.model["max_pixels"]))
+        width, height = resized_size(self.screen, *limits, factor=2 * patch)
+        return width // patch, height // patch
 
     def config(self, arm: Arm, model: Path) -> dict[str, Any]:
         """The experiment of an arm; trainer and policy server read the same."""
@@ -92,10 +110,12 @@ class Scale:
             if arm.placement == "colocated":
                 engine["sleeps"] = not arm.is_awake
                 engine["memory_fraction"] = self.awake_memory if arm.is_awake else self.colocated_memory
-        tokens = self.turns * (self.screen[0] // 32 * (self.screen[1] // 32) + self.max_tokens + 100)
+        seen = math.prod(self.grid) // MERGED if self.shows else WIDGET_TOKENS
+        tokens = self.turns * (seen + self.max_tokens + 100)
         return {
             "model": {"path": str(model)} | self.model,
-            "prompt": {"style": "computer-use"},
+            "prompt": {"style": "computer-use"} | ({} if self.shows else {"observation": ["accessibility"]}),
+            "lora": {"rank": self.adapters},
             "sampling": {"max_completion_tokens": self.max_tokens, "max_context_tokens": tokens + 2048},
             "algorithm": {
                 "group_size": self.group_size,
@@ -155,7 +175,15 @@ class Runner:
                 raise RuntimeError(f"{error}\n{tail}") from None
             finally:
                 end_family(process)
-        return figures_of(arm, world, watch, began=started)
+        figures = figures_of(arm, world, watch, began=started)
+        return figures | {"mfu": self._mfu(arm, world, figures) if self.gpus else 0.0}
+
+    def _mfu(self, arm: Arm, world: PlayedWorld, figures: dict[str, Any]) -> float:
+        """Of the seconds of forward, backward and update, whole: pictures are decoded within them."""
+        work = work_of(world, arm, math.prod(self.scale.grid) if self.scale.shows else 0)
+        seconds, only_adapters = figures["train_s"] * figures["steps"], self.scale.adapters > 0
+        size = SIZES[self.scale.size]
+        return utilisation(size, work, seconds, arm.trainers, only_adapters=only_adapters)["mfu"]
 
 
 def _await_steps(process: subprocess.Popen[bytes], world: PlayedWorld, deadline: float) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from benchmarks.gpu.flops import Work
 from workers.gpu.nvml import GpuUse, open_gpus
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def figures_of(arm: Arm, world: PlayedWorld, watch: GpuWatch, *, began: float) -
         "engine_busy": max(0.0, 1 - (idle + held) / wall),
         "engine_idle_s": idle / len(steps),
         "engine_held_s": held / len(steps),
+        "logprob_gap": sums["policy/logprob_gap"] / len(steps),
         "fell_back": sum(point.get("sync/fell_back", 0.0) for point in metrics.values()),
         "errors": list(world.seen["errors"][:3]),
         "trainer_gpus": seen[: arm.trainers],
@@ -107,6 +109,18 @@ def figures_of(arm: Arm, world: PlayedWorld, watch: GpuWatch, *, began: float) -
             for step, point in sorted(metrics.items())
         },
     }
+
+
+def work_of(world: PlayedWorld, arm: Arm, patches: int) -> Work:
+    """What the measured steps computed on; `patches` of a screen, 0 = none is seen."""
+    steps = range(arm.warm_up + 1, world.last_step + 1)
+    members = [member for step in steps for member in world.played.get(step, []) if member.turns]
+    turns = [turn for member in members for turn in member.turns if turn.completion]
+    return Work(
+        lengths=[_num_tokens(member) for member in members],
+        patches=[patches] * len(turns) if patches else [],
+        scored=sum(len(turn.completion.token_ids) for turn in turns if turn.completion),
+    )
 
 
 def overlap(some: Sequence[Span], others: Sequence[Span], begin: float, end: float) -> float:

@@ -30,10 +30,13 @@ from training.contracts.types import (
     Turn,
 )
 from training.contracts.weight_requests import WeightsRequest
+from training.observations.turn_text import TREE
 from workers.env.policy_client import PolicyClient
 
 NEED_THE_ENGINE = (routes.WEIGHTS, routes.ENGINE, routes.CONTROL)
 """Routes that wait until the policy server is ready: trainer and engine start at the same time."""
+WIDGETS = 29
+"""Of a list; a digest has letters for 29 names."""
 CARRIED_OUT = "The action was carried out. This is the screen now."
 
 
@@ -54,6 +57,8 @@ class PlayedWorld(RecordedWorld):
     max_tokens: int
     latency_s: float = 0.0
     """Of a desktop, per turn."""
+    shows: bool = True
+    """The policy sees screens; else it reads their widgets."""
     concurrent: int = 256
     """Trajectories at once; what goes beyond waits."""
     is_ready: threading.Event = field(default_factory=threading.Event)
@@ -215,10 +220,12 @@ class PlayedWorld(RecordedWorld):
         if self.latency_s:
             time.sleep(self.latency_s)
         text = CARRIED_OUT if index else task.instruction
+        if not self.shows:
+            text = f"{text}\n\n{TREE}\n{widgets(digest)}"
         asked = time.monotonic()
         completion: Completion = client.complete(
-            name, turn_index=index, text=text, screenshot=png, temperature=wanted.temperature,
-            max_tokens=self.max_tokens,
+            name, turn_index=index, text=text, screenshot=png if self.shows else None,
+            temperature=wanted.temperature, max_tokens=self.max_tokens,
         )  # fmt: skip
         self.turn_spans.append((asked, time.monotonic()))
         return Turn(index=index, observation=self.screens.seen(digest, text), completion=completion)
@@ -228,6 +235,14 @@ class PlayedWorld(RecordedWorld):
         if not hasattr(self._clients, "client"):
             self._clients.client = self.policy.client()
         return self._clients.client
+
+
+def widgets(digest: str) -> str:
+    """A list of widgets as long as a picture is; another screen, other widgets."""
+    return "\n".join(
+        f'button "{digest[2 * place : 2 * place + 6]}" {30 * place},{int(digest[place : place + 2], 16)}'
+        for place in range(WIDGETS)
+    )
 
 
 def _rewarded(turns: list[Turn]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Bench:
 def make_weights(bench_folder: Path, name: str, size: str, seed: int, device: torch.device) -> None:
     """Random weights as published models start; another seed, another policy."""
     folder = bench_folder / name
-    write_text_files(folder)
+    write_text_files(folder, size)
     make_model(size, device, dtype=torch.bfloat16, seed=seed).save_pretrained(folder)
 
 

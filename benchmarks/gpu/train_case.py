@@ -30,7 +30,8 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.flops import utilisation
-from benchmarks.gpu.models import SIZES, make_config, make_model, random_weights, write_text_files
+from benchmarks.gpu.models import make_config, make_model, random_weights, write_text_files
+from benchmarks.gpu.sizes import SIZES
 from benchmarks.gpu.workload import SCREEN, Workload, make_workload
 from training.batch.micro_batch import MicroBatch
 from training.contracts.config import ExperimentConfig, parse_config
@@ -87,7 +88,7 @@ class Prepared:
 
 def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
     """Settings, tokenizer and trajectories; on the CPU."""
-    write_text_files(folder)
+    write_text_files(folder, case.size)
     dtype = "bfloat16" if torch.cuda.is_available() else "float32"
     values = {
         "model": {"path": str(folder), "max_pixels": 1_003_520, "dtype": dtype},
