@@ -32,6 +32,7 @@ class PlainUpdates:
         self.pixels = ScreenshotCache(renderer, directory=frames)
         family = family_at(config.model.path)
         model = family.auto_class.from_pretrained(config.model.path, dtype=torch.float64)
+        model.set_experts_implementation("eager")  # the usual one takes no fp64
         self.model = model.train()
 
     def step(self, samples: Sequence[Sample]) -> float:

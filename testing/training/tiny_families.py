@@ -15,6 +15,9 @@ from transformers import (
     PretrainedConfig,
     Qwen2_5_VLConfig,
     Qwen2Config,
+    Qwen3_5Config,
+    Qwen3_5MoeConfig,
+    Qwen3_5TextConfig,
     Qwen3Config,
 )
 
@@ -26,7 +29,8 @@ TEXT: dict[str, type[PretrainedConfig]] = {
     "llama": LlamaConfig,
     "mistral": MistralConfig,
 }
-NAMES = (*TEXT, "qwen2_5_vl", "qwen3_vl")
+QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text")
+NAMES = (*TEXT, "qwen2_5_vl", "qwen3_vl", *QWEN3_5)
 """Model types of which `make_family` makes one; of text models the first is untied, the others are tied."""
 VOCABULARY = 400
 
@@ -54,13 +58,18 @@ def make_family(folder: Path, model_type: str) -> Path:
             Qwen2_5_VLConfig(text_config=text, vision_config=_windowed_tower(), **ids)
         )
         _write_processor(folder)
+    elif model_type in QWEN3_5:
+        model = _qwen3_5(model_type, text, ids)
+        if model_type != "qwen3_5_text":
+            _write_processor(folder, patch_size=16)
     else:
         own = {"tie_word_embeddings": model_type != "qwen3"}
         own |= {"sliding_window": None} if model_type == "mistral" else {}
         model = AutoModelForCausalLM.from_config(TEXT[model_type](**text, **own))
     _shake(model)
     torch.random.set_rng_state(state)
-    model.save_pretrained(folder)
+    # As published: one tensor for all experts, of which transformers' own way makes one for each.
+    model.save_pretrained(folder, save_original_format=model_type != "qwen3_5_moe")
     return folder
 
 
@@ -77,6 +86,42 @@ def _text(vocabulary: int) -> dict[str, Any]:
         "initializer_range": 0.07,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},
     }
+
+
+def _qwen3_5(model_type: str, text: dict[str, Any], ids: dict[str, int]) -> Any:
+    """A block with a state, then one that attends; two value heads for each key head."""
+    text |= {
+        "layer_types": ["linear_attention", "full_attention"],
+        **{"linear_num_key_heads": 2, "linear_num_value_heads": 4},
+        **{"linear_key_head_dim": 32, "linear_value_head_dim": 16},
+        **{"num_experts": 4, "num_experts_per_tok": 2},
+        **{"moe_intermediate_size": 32, "shared_expert_intermediate_size": 48},
+    }
+    text["rope_parameters"] |= {
+        **{"partial_rotary_factor": 0.5, "mrope_interleaved": True, "mrope_section": [2, 1, 1]},
+    }
+    if model_type == "qwen3_5_text":
+        return _conditioned(AutoModelForCausalLM.from_config(Qwen3_5TextConfig(**text)))
+    tower = {
+        "depth": 2, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 16,
+        "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 64, "initializer_range": 0.07,
+        "num_position_embeddings": 64, "deepstack_visual_indexes": [],
+    }  # fmt: skip
+    kind = Qwen3_5Config if model_type == "qwen3_5" else Qwen3_5MoeConfig
+    tied = {"tie_word_embeddings": model_type == "qwen3_5"}
+    config = kind(text_config=text | tied, vision_config=tower, **ids, **tied)
+    return _conditioned(AutoModelForImageTextToText.from_config(config))
+
+
+def _conditioned(model: Any) -> Any:
+    """Wide taps, or keys are all but 0 before they are normalised; slow decay, whose sums fp32 can hold."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("conv1d.weight"):
+                parameter.mul_(6)
+            elif name.endswith("A_log"):
+                parameter.uniform_(0.02, 0.3).log_()
+    return model
 
 
 def _windowed_tower() -> dict[str, Any]:
@@ -96,11 +141,11 @@ def _shake(model: torch.nn.Module) -> None:
                 parameter.add_(0.1 * torch.randn(parameter.shape))
 
 
-def _write_processor(folder: Path) -> None:
+def _write_processor(folder: Path, patch_size: int = 14) -> None:
     settings = {
         "image_processor_type": "Qwen2VLImageProcessor",
         "processor_class": "Qwen2_5_VLProcessor",
-        "patch_size": 14,
+        "patch_size": patch_size,
         "temporal_patch_size": 2,
         "merge_size": 2,
         "image_mean": [0.48, 0.46, 0.41],

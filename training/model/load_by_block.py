@@ -7,6 +7,7 @@ So no process ever holds more than its shards and one whole block. 32B in fp32 i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -19,6 +20,7 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from training.model.families.registry import family_at, family_of
 
+EXPERTS = re.compile(r"\.experts\.(gate_up|down)_proj$")
 WeightReader = Callable[[str, tuple[int, ...]], torch.Tensor]
 """(name as in a checkpoint, shape) -> the whole tensor, on any device and in any floating-point type."""
 
@@ -72,9 +74,12 @@ class FolderReader:
     def __call__(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         """Raises ValueError for a weight that is missing or has another shape."""
         stored = name if name in self._files else self._family.checkpoint_name(name)
-        if stored not in self._files:
+        if stored in self._files:
+            tensor = self._files[stored].get_tensor(stored)
+        elif f"{EXPERTS.sub('.experts.0.', stored)}down_proj.weight" in self._files:
+            tensor = self._of_experts(stored, shape[0])
+        else:
             raise ValueError(f"model.path: {self._folder} has no weight {name}; is it a whole checkpoint?")
-        tensor = self._files[stored].get_tensor(stored)
         # As transformers does: what already has the model's shape stays as it is.
         if self._family.is_stored_transposed(name, shape) and tuple(tensor.shape) != shape:
             tensor = tensor.mT.contiguous()
@@ -83,3 +88,14 @@ class FolderReader:
                 f"model.path: {self._folder}: {name} is {tuple(tensor.shape)}, config.json wants {shape}"
             )
         return tensor
+
+    def _of_experts(self, stored: str, count: int) -> torch.Tensor:
+        """All experts' matrices as one tensor, of a folder that transformers saved. [experts, out, in]"""
+        parts = ("gate_proj", "up_proj") if stored.endswith("gate_up_proj") else ("down_proj",)
+        matrices = []
+        for expert in range(count):
+            names = [f"{EXPERTS.sub(f'.experts.{expert}.', stored)}{part}.weight" for part in parts]
+            if lacking := [name for name in names if name not in self._files]:
+                raise ValueError(f"model.path: {self._folder} has no weight {lacking[0]}")
+            matrices.append(torch.cat([self._files[name].get_tensor(name) for name in names]))
+        return torch.stack(matrices)

@@ -46,8 +46,8 @@ def load_model(folder: str | Path, device: torch.device) -> nn.Module:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # its carriage returns make one endless line of the log
-    model = family_at(folder).auto_class.from_pretrained(folder, dtype=torch.float32).train()
-    return prepared(model, device)
+    model = family_at(folder).auto_class.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
+    return prepared(model.train(), device)
 
 
 def prepared(model: nn.Module, device: torch.device) -> nn.Module:

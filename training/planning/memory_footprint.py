@@ -155,15 +155,29 @@ def learning_parameters(config: ExperimentConfig, shape: ModelShape) -> int:
     """Weights that get a gradient."""
     if config.lora.rank:
         sizes = {
-            "q_proj": shape.width + shape.attended,
+            "q_proj": shape.width + (2 if shape.state_layers else 1) * shape.attended,
             "k_proj": shape.width + shape.cached,
             "v_proj": shape.width + shape.cached,
             "o_proj": shape.width + shape.attended,
         }
         if not shape.experts:  # adapters do not reach into the experts' common tensor
             sizes |= dict.fromkeys(("gate_proj", "up_proj", "down_proj"), shape.width + shape.inner)
-        return config.lora.rank * shape.num_layers * sum(sizes.get(name, 0) for name in config.lora.targets)
+        attending = shape.num_layers - shape.state_layers
+        mlp = {"gate_proj", "up_proj", "down_proj"}
+        weighed = sum(
+            sizes.get(name, 0) * (shape.num_layers if name in mlp else attending)
+            for name in config.lora.targets
+        )
+        return config.lora.rank * (weighed + shape.state_layers * _state_adapters(config, shape))
     return shape.num_parameters - (shape.vision if config.model.freeze_vision else 0)
+
+
+def _state_adapters(config: ExperimentConfig, shape: ModelShape) -> int:
+    """Of a block that keeps a state: weights of its adapters for each unit of rank."""
+    mixed = 2 * shape.state_keys + shape.state_values
+    out = shape.width + shape.state_values
+    sides = {"q_proj": shape.width + mixed + out, "o_proj": out}
+    return sum(sides.get(name, 0) for name in config.lora.targets)
 
 
 def microbatch_tokens(config: ExperimentConfig) -> int:

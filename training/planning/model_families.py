@@ -6,7 +6,7 @@ How the trainer and the engine run a family stands in `training.model.families`,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,19 @@ class ModelFamily:
     label: str
     model_types: tuple[str, ...]
     has_vision: bool
+    kernels: str = ""
+    """The package whose kernels its blocks want on a GPU; without it they are right and slow."""
+    adapted_too: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Layers that get an adapter where `lora.targets` names the first one of a row."""
+
+    def adapted(self, targets: Iterable[str]) -> tuple[str, ...]:
+        """`lora.targets` with what the family's other blocks have in place of them."""
+        names = list(targets)
+        return (*names, *(more for name, others in self.adapted_too if name in names for more in others))
 
 
+LINEAR_ATTENTION = (("q_proj", ("in_proj_qkv", "in_proj_z")), ("o_proj", ("out_proj",)))
+"""What stands for queries and outputs in a block that keeps a state."""
 FAMILIES = (
     ModelFamily(
         name="qwen3_vl",
@@ -35,6 +46,22 @@ FAMILIES = (
         label="Qwen2.5-VL",
         model_types=("qwen2_5_vl",),
         has_vision=True,
+    ),
+    ModelFamily(
+        name="qwen3_5",
+        label="Qwen3.5 (dense and mixture of experts)",
+        model_types=("qwen3_5", "qwen3_5_moe"),
+        has_vision=True,
+        kernels="flash-linear-attention",
+        adapted_too=LINEAR_ATTENTION,
+    ),
+    ModelFamily(
+        name="qwen3_5_text",
+        label="Qwen3.5 without its vision tower",
+        model_types=("qwen3_5_text",),
+        has_vision=False,
+        kernels="flash-linear-attention",
+        adapted_too=LINEAR_ATTENTION,
     ),
     ModelFamily(
         name="dense_text",
@@ -64,6 +91,11 @@ def family_of_config(config: Mapping[str, Any]) -> ModelFamily:
             f"model_type {model_type or 'is missing in config.json, which'!s} is not supported; "
             f"choose a model of one of these: {supported()}"
         )
+    if code := ", ".join(map(str, config.get("auto_map", ()))):
+        raise UnsupportedModel(
+            f"{model_type}: config.json names code of its own ({code}), which is never run; choose a model "
+            "that transformers knows by itself"
+        )
     text = config.get("text_config") or config
     if _has_windows(model_type, text):
         raise UnsupportedModel(
@@ -78,7 +110,7 @@ def _has_windows(model_type: str, text: Mapping[str, Any]) -> bool:
     if model_type == "mistral":
         return text.get("sliding_window") is not None
     if "layer_types" in text and text["layer_types"]:
-        return any(kind != "full_attention" for kind in text["layer_types"])
+        return any(kind not in ("full_attention", "linear_attention") for kind in text["layer_types"])
     return bool(text.get("use_sliding_window"))
 
 

@@ -35,19 +35,45 @@ class ModelShape:
     patch_values: int = 1536
     """Numbers of one row of patches."""
     num_deepstack: int = 0
+    state_layers: int = 0
+    """Of `num_layers`: blocks that keep a state instead of keys and values."""
+    state_keys: int = 0
+    """Heads times head width of their keys."""
+    state_values: int = 0
+    state_heads: int = 0
+    """Of values."""
+    shared_inner: int = 0
+    """Inner width of the expert that every token meets."""
     num_counted: int = 0
     """Weights that the files really hold; 0 = not known, the shape is trusted."""
 
     @property
     def block(self) -> int:
-        """Weights of one text block."""
-        mlp = self.experts * (3 * self.expert_inner + 1) if self.experts else 3 * self.inner
-        return self.width * (2 * self.attended + 2 * self.cached + mlp)
+        """Weights of one text block with full attention, which has a gate beside blocks that keep a state."""
+        attended = (3 if self.state_layers else 2) * self.attended
+        return self.width * (attended + 2 * self.cached + self._mlp)
+
+    @property
+    def state_block(self) -> int:
+        """Weights of one text block that keeps a state."""
+        mixed = 2 * self.state_keys + self.state_values
+        return self.width * (mixed + 2 * self.state_values + 2 * self.state_heads + self._mlp) + 4 * mixed
+
+    @property
+    def _mlp(self) -> int:
+        """Weights for each number of a token's."""
+        shared = 3 * self.shared_inner + (1 if self.shared_inner else 0)
+        return self.experts * (3 * self.expert_inner + 1) + shared if self.experts else 3 * self.inner
+
+    @property
+    def blocks(self) -> int:
+        """Weights of all text blocks."""
+        return (self.num_layers - self.state_layers) * self.block + self.state_layers * self.state_block
 
     @property
     def inner_at_work(self) -> int:
         """Inner width that one token meets: the MLP's, or that of all its experts."""
-        return self.experts_per_token * self.expert_inner if self.experts else self.inner
+        return self.experts_per_token * self.expert_inner + self.shared_inner if self.experts else self.inner
 
     @property
     def root(self) -> int:
@@ -65,12 +91,13 @@ class ModelShape:
 
     @property
     def num_parameters(self) -> int:
-        return self.num_counted or self.num_layers * self.block + self.root + self.vision
+        return self.num_counted or self.blocks + self.root + self.vision
 
 
 def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
     """The shape in a checkpoint's config.json (transformers' names)."""
     text, vision = config.get("text_config", config), config.get("vision_config") or {}
+    keys, values = (int(text.get(f"linear_num_{side}_heads", 0)) for side in ("key", "value"))
     width = int(text.get("hidden_size", 0))
     heads = int(text.get("num_attention_heads", 0))
     head_width = int(text.get("head_dim") or (width // heads if heads else 0))
@@ -91,5 +118,10 @@ def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
         vision_matrices=3 if "fullatt_block_indexes" in vision else 2,
         patch_values=3 * int(vision.get("temporal_patch_size", 2)) * int(vision.get("patch_size", 16)) ** 2,
         num_deepstack=len(vision.get("deepstack_visual_indexes", ())),
+        state_layers=list(text.get("layer_types") or ()).count("linear_attention"),
+        state_keys=keys * int(text.get("linear_key_head_dim", 0)),
+        state_values=values * int(text.get("linear_value_head_dim", 0)),
+        state_heads=values,
+        shared_inner=int(text.get("shared_expert_intermediate_size", 0)),
         num_counted=num_counted,
     )

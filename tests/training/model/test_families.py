@@ -45,6 +45,26 @@ EXTRA = {
 }
 
 
+STATE = ["in_proj_qkvz.weight", "in_proj_ba.weight", "conv1d.weight", "A_log", "dt_bias", "norm.weight"]
+ATTENTION = ["qkv_proj.weight", "o_proj.weight", "q_norm.weight", "k_norm.weight"]
+"""Of SGLang's Qwen3.5, whose blocks have no module for their attention."""
+
+
+def state_names(*, has_experts: bool) -> list[str]:
+    """SGLang's, of a block with a state and of one that attends."""
+    shared = [name for name in BLOCK if not name.startswith("self_attn")]
+    if has_experts:
+        inner = ["experts.w13_weight", "experts.w2_weight", "gate.weight", "shared_expert_gate.weight"]
+        inner += ["shared_expert.gate_up_proj.weight", "shared_expert.down_proj.weight"]
+        shared = [name for name in shared if not name.startswith("mlp")] + [f"mlp.{name}" for name in inner]
+    first = [*shared, *(f"linear_attn.{name}" for name in [*STATE, "out_proj.weight"])]
+    return [
+        f"model.layers.{place}.{name}"
+        for place, names in enumerate((first, [*shared, *ATTENTION]))
+        for name in names
+    ]
+
+
 class Families(dict[str, Family]):
     """Each made when a test first reads it."""
 
@@ -69,7 +89,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Families:
 
 @pytest.fixture(
     params=[
-        name if name in ("qwen3", "qwen2", "qwen2_5_vl") else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ("qwen3", "qwen2_5_vl", "qwen3_5") else pytest.param(name, marks=pytest.mark.slow)
         for name in NAMES
     ]
 )
@@ -93,7 +113,8 @@ def test_two_processes_find_the_same(families: Families) -> None:
 
 
 def test_the_trainer_scores_what_the_engine_sampled(family: Family, world: World) -> None:
-    assert family.engine.lean is not None, "its blocks are decoded by the quick path"
+    is_lean = family.engine.lean is not None
+    assert is_lean is not family.engine.family.keeps_state, "others are decoded by the quick path"
     learner = toy_learner(
         family_config(family.model, sampling={"temperature": 1.0}),
         world,
@@ -141,6 +162,9 @@ def test_every_weight_has_its_place_in_the_engines(family: Family, world: World)
     check_shapes(ours, {name: tuple(tensor.shape) for name, tensor in receiver._tensors().items()})
     blocks = [name for name in ours if ".layers.1." in name]
     theirs = [f"model.layers.1.{name}" for name in [*BLOCK, *EXTRA.get(family.model_type, [])]]
+    if family.engine.family.keeps_state:
+        blocks = [name for name in ours if ".layers." in name]
+        theirs = state_names(has_experts="experts" in str(blocks))
     check_sglang_names(blocks, theirs)
     with pytest.raises(WeightsRefused, match=r"unknown.*o_proj"):
         check_sglang_names(blocks, [name for name in theirs if "o_proj" not in name])
@@ -214,6 +238,10 @@ def test_every_row_of_the_table_has_its_file() -> None:
         ({"hidden_size": 3}, r"model_type is missing in config\.json"),
         ({"model_type": "qwen2", "use_sliding_window": True}, "qwen2: .*sliding windows"),
         ({"model_type": "mistral", "sliding_window": 4096}, "mistral: .*sliding windows"),
+        (
+            {"model_type": "qwen3", "auto_map": {"AutoModelForCausalLM": "modeling_own.Own"}},
+            "qwen3: .*code of its own .*AutoModelForCausalLM.* never run",
+        ),
     ],
 )
 def test_other_models_are_refused_by_name(config: dict, words: str, tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ class Family:
     lean_blocks: tuple[type[nn.Module], ...] = ()
     """Text blocks that `training.sampler.engines.lean_decoding` computes alike."""
 
+    keeps_state: bool = False
+    """Some blocks keep a state, of one length and changed by padding, instead of keys and values."""
+
     def text(self, model: Any) -> Any:
         """The text model: embedding, blocks and last norm."""
         return model.model

@@ -8,12 +8,15 @@ from typing import Any
 from training.model.families.contract import Family
 from training.model.families.dense_text import DenseText
 from training.model.families.qwen2_5_vl import Qwen25VL
+from training.model.families.qwen3_5 import Qwen35, Qwen35Text
 from training.model.families.qwen3_vl import Qwen3VL
 from training.planning.model_families import ModelFamily, family_of_config, family_of_folder
 
 BY_NAME: dict[str, Family] = {
     "dense_text": DenseText(),
     "qwen2_5_vl": Qwen25VL(),
+    "qwen3_5": Qwen35(),
+    "qwen3_5_text": Qwen35Text(),
     "qwen3_vl": Qwen3VL(),
 }
 

@@ -6,10 +6,14 @@ H heads, D head width, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
+from torch.nn import functional
 from transformers import DynamicCache, PreTrainedModel
+
+from training.sampler.engines.kept_context import Kept, fill, is_state, layers_of
 
 
 class Decoding(Protocol):
@@ -27,8 +31,8 @@ class Decoding(Protocol):
         """Feed one token per row; columns of rows that are not live are masked out. tokens: [B]"""
         ...
 
-    def layers(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Keys and values per layer. [B, H, columns, D] each"""
+    def layers(self) -> list[Kept]:
+        """What each block keeps."""
         ...
 
 
@@ -50,6 +54,9 @@ class PlainDecoding:
 
     def advance(self, tokens: torch.Tensor, live: list[bool]) -> None:
         column = torch.tensor(live, device=self.mask.device).long()[:, None]
+        ended = (column == 0).flatten()
+        # A mask hides a column; a state would go on with what an ended row is fed.
+        kept = [tuple(state[ended] for state in states) for states in self._states()]
         self.mask = torch.cat([self.mask, column], dim=1)
         outputs = self._model(
             input_ids=tokens[:, None],
@@ -60,12 +67,37 @@ class PlainDecoding:
         )
         self._next_positions = self._next_positions + 1
         self.logits = outputs.logits[:, -1]
+        for states, before in zip(self._states(), kept, strict=True):
+            for state, old in zip(states, before, strict=True):
+                state[ended] = old
 
-    def layers(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def layers(self) -> list[Kept]:
         return layers_of(self._cache)
 
+    def _states(self) -> list[Kept]:
+        """Of blocks without keys and values; the cache's own memory."""
+        return [states for place, states in enumerate(self.layers()) if is_state(self._cache, place)]
 
-def layers_of(cache: DynamicCache) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Keys and values of a cache; all layers have full attention."""
-    layers: Any = cache.layers
-    return [(layer.keys, layer.values) for layer in layers]
+
+def joined(parts: Sequence[Any]) -> PlainDecoding:
+    """`PlainDecoding`s of batches that were read one by one, as one; missing columns are masked out."""
+    if len(parts) == 1:
+        return parts[0]
+    widest = max(part.mask.shape[1] for part in parts)
+    model, cache = parts[0]._model, DynamicCache(config=parts[0]._model.config)
+    for place, rows in enumerate(zip(*(part.layers() for part in parts), strict=True)):
+        if not is_state(cache, place):
+            rows = tuple(tuple(_padded(side, widest) for side in row) for row in rows)
+        first, second = zip(*rows, strict=True)
+        fill(cache, place, (torch.cat(first), torch.cat(second)))
+    return PlainDecoding(
+        model,
+        cache,
+        torch.cat([functional.pad(part.mask, (0, widest - part.mask.shape[1])) for part in parts]),
+        torch.cat([part._next_positions for part in parts], dim=-2),
+        torch.cat([part.logits for part in parts]),
+    )
+
+
+def _padded(side: torch.Tensor, columns: int) -> torch.Tensor:
+    return functional.pad(side, (0, 0, 0, columns - side.shape[2]))

@@ -16,7 +16,7 @@ from torch.nn import functional
 from transformers import DynamicCache, PreTrainedModel
 
 from training.model.families.registry import family_of
-from training.sampler.engines.decoding import layers_of
+from training.sampler.engines.kept_context import layers_of
 
 ROOM = 64
 """Columns by which keys and values grow."""

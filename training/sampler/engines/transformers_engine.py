@@ -11,14 +11,13 @@ Padding is masked out and never stored. Legend: B rows, H heads, D head width, V
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
 from training.batch.rope_positions import rope_positions
 from training.contracts.turn_trace import TurnPart
@@ -34,29 +33,20 @@ from training.sampler.engine import (
     SamplingSettings,
     TopTokens,
 )
-from training.sampler.engines.decoding import Decoding, PlainDecoding
+from training.sampler.engines.decoding import Decoding, PlainDecoding, joined
+from training.sampler.engines.kept_context import KeptContext, kept_row, stacked
 from training.sampler.engines.lean_decoding import LeanDecoding, lean_weights
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-@dataclass(kw_only=True, slots=True)
-class CachedContext:
-    """What the engine remembers of a sequence."""
-
-    policy_version: int
-    length: int
-    """Leading tokens whose keys and values are here."""
-    keys: list[torch.Tensor]
-    """Per layer. [H, length, D]"""
-    values: list[torch.Tensor]
 
 
 def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool = True) -> PreTrainedModel:
     """A model on this machine's best device. Raises ValueError when weights are missing or surplus."""
     # With the loading info it returns a pair, which its annotation leaves out.
     family = family_at(folder)
-    loaded: Any = family.auto_class.from_pretrained(folder, dtype=DTYPES[dtype], output_loading_info=True)
+    loaded: Any = family.auto_class.from_pretrained(
+        folder, dtype=DTYPES[dtype], output_loading_info=True, trust_remote_code=False
+    )
     model, info = loaded
     wrong = {
         key: sorted(info[key])[:3]
@@ -123,7 +113,7 @@ class TransformersEngine:
     ) -> list[SampledCompletion]:
         """Generate one completion per sequence; appends its tokens and keeps the context."""
         started = time.perf_counter()
-        batch = self._prefill(sequences)
+        batch = self._read(sequences)
         read = time.perf_counter()
         temperatures = torch.tensor([s.temperature for s in samplings], device=self.device)
         limits = [sampling.max_tokens for sampling in samplings]
@@ -174,7 +164,7 @@ class TransformersEngine:
             pixels=sequence.pixels,
             grids=sequence.grids,
         )
-        batch = self._prefill([prompt])
+        batch = self._read([prompt])
         logprobs = []
         for token in forced:
             logits = without_tokens(batch.logits[0].float(), self.renderer.banned_ids)
@@ -194,6 +184,13 @@ class TransformersEngine:
         number = torch.rand(len(below), 1, dtype=torch.float64, device=self.device, generator=self.generator)
         generated = torch.searchsorted(below, number * below[:, -1:], right=True).squeeze(-1)
         return torch.where(temperatures == 0, logprobs.argmax(-1), generated)
+
+    def _read(self, sequences: list[EngineSequence]) -> Decoding:
+        """One by one where a state would go on with padding."""
+        if not self.family.keeps_state:
+            return self._prefill(sequences)
+        parts = [self._prefill([sequence]) for sequence in sequences]
+        return joined(parts)
 
     def _prefill(self, sequences: list[EngineSequence]) -> Decoding:
         """Run the part of every sequence that has no keys and values yet."""
@@ -215,7 +212,7 @@ class TransformersEngine:
             mask[row, :start] = 1
             mask[row, cached : cached + len(ids)] = 1
         mask = mask.to(self.device)
-        cache = self._stack(contexts, cached)
+        cache = stacked(self.model.config, contexts, cached)
         outputs = self.model.model(
             input_ids=input_ids.to(self.device),
             position_ids=self.family.positions(positions).to(self.device),
@@ -232,10 +229,10 @@ class TransformersEngine:
         place = self.family.positions(next_positions.view(1, -1, 1).expand(3, -1, 1))
         return PlainDecoding(self.model, cache, mask, place.to(self.device), logits)
 
-    def _context(self, sequence: EngineSequence) -> CachedContext | None:
+    def _context(self, sequence: EngineSequence) -> KeptContext | None:
         """The stored context when the current weights made it."""
         context = sequence.cache
-        if isinstance(context, CachedContext) and context.policy_version == self.policy_version:
+        if isinstance(context, KeptContext) and context.policy_version == self.policy_version:
             return context
         return None
 
@@ -258,35 +255,13 @@ class TransformersEngine:
             "image_grid_thw": torch.tensor(grids, device=self.device),
         }
 
-    def _stack(self, contexts: list[CachedContext | None], cached: int) -> DynamicCache:
-        """All contexts in one cache of `cached` columns, zeros where a context is shorter."""
-        cache = DynamicCache(config=self.model.config)
-        if cached == 0:
-            return cache
-        sample = next(context for context in contexts if context)
-        for layer in range(len(sample.keys)):
-            heads, _, width = sample.keys[layer].shape
-            keys = sample.keys[layer].new_zeros(len(contexts), heads, cached, width)
-            values = torch.zeros_like(keys)
-            for row, context in enumerate(contexts):
-                if context:
-                    keys[row, :, : context.length] = context.keys[layer]
-                    values[row, :, : context.length] = context.values[layer]
-            cache.update(keys, values, layer)
-        return cache
-
     def _remember(self, sequences: list[EngineSequence], batch: Decoding) -> None:
         """Keep every row's real columns. The last generated token was never fed, so it is not among them."""
-        layers, mask = batch.layers(), batch.mask
+        layers = batch.layers()
         for row, sequence in enumerate(sequences):
-            real = mask[row].nonzero().squeeze(-1)
-            sequence.cache = CachedContext(
-                policy_version=self.policy_version,
-                length=len(real),
-                keys=[keys[row].index_select(1, real) for keys, _ in layers],
-                values=[values[row].index_select(1, real) for _, values in layers],
-            )
-            assert len(real) == len(sequence.token_ids) - 1, "all but the last generated token are cached"
+            kept = kept_row(layers, batch.mask, row, self.policy_version)
+            assert kept.length == len(sequence.token_ids) - 1, "all but the last generated token are cached"
+            sequence.cache = kept
 
 
 def _add_top(

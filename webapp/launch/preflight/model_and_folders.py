@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import published_shape
-from training.planning.model_families import UnsupportedModel, family_of_folder
+from training.planning.model_families import ModelFamily, UnsupportedModel, family_of_folder
 from training.planning.model_places import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
 from training.planning.model_tokens import missing_tokens
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
@@ -39,6 +40,7 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
         yield from refusals
         return
     yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
+    yield from kernel_checks(config, family_of_folder(folder))
     yield from memory_checks(config, shape)
 
 
@@ -57,6 +59,26 @@ def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
             "let it read accessibility or terminal, or choose a vision-language model."
         )
         yield Check("bad", "The model sees no screenshots", text, "prompt.observation")
+
+
+def kernel_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:
+    """Whether the trainer has the kernels that the family's blocks want on a GPU."""
+    if not family.kernels or config.model.dtype != "bfloat16" or is_installed(family.kernels):
+        return
+    text = (
+        f"Blocks of {family.label} that keep a state run in plain torch then, one sequence after the other: "
+        "right, and slow on a GPU. Install the package in the environment of the gpu workers. "
+    )
+    title = f"{family.kernels} is not installed"
+    yield Check("warning", title, text + asked_hosts("gpu"), "model.path")
+
+
+def is_installed(package: str) -> bool:
+    """In this process' environment, which is the gpu workers' on one host."""
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
 
 
 def _where_looked(path: str) -> str:

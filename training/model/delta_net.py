@@ -1,0 +1,106 @@
+"""Gated delta nets over rows of sequences, none of which sees another's state.
+
+Qwen3.5's blocks of this kind read the last four tokens (a convolution) and a state that every token decays
+and corrects. Both begin anew where a packed sequence begins. Paths:
+- CUDA with the package flash-linear-attention: one call for all sequences, which knows their bounds;
+- anything else: one call of transformers' own rule per sequence, the always-correct path, slow on a GPU.
+Source: Gated Delta Networks, arXiv 2412.06464. Shapes: B rows, T tokens, H value heads, D head width.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import types
+from typing import Any
+
+import torch
+from torch.nn import functional
+from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule
+
+from training.model.packed_attention import Bounds
+
+HAS_KERNELS = importlib.util.find_spec("fla") is not None
+PLAIN_RULE: Any = inspect.unwrap(torch_chunk_gated_delta_rule)
+"""Without the package's kernels, which its name stands for where they can be imported."""
+
+
+def use_bounded_state(text: Any) -> None:
+    """Make the blocks of a text model that keep a state read sequence bounds."""
+    for layer in text.layers:
+        if hasattr(layer, "linear_attn"):
+            layer.linear_attn.forward = types.MethodType(delta_net, layer.linear_attn)
+
+
+def delta_net(self: Any, hidden_states: torch.Tensor, packed: Bounds | None = None, **_: Any) -> torch.Tensor:
+    """In place of transformers' forward, without a cache. [B, T, hidden] -> [B, T, hidden]"""
+    mixed = convolved(self.in_proj_qkv(hidden_states), self.conv1d.weight, _since(hidden_states, packed))
+    keys, values = (self.num_k_heads, self.head_k_dim), (self.num_v_heads, self.head_v_dim)
+    query, key, value = (
+        part.unflatten(-1, shape)
+        for part, shape in zip(
+            mixed.split([self.key_dim, self.key_dim, self.value_dim], dim=-1),
+            (keys, keys, values),
+            strict=True,
+        )
+    )
+    times = self.num_v_heads // self.num_k_heads
+    query, key = (part.repeat_interleave(times, dim=2) if times > 1 else part for part in (query, key))
+    decay = functional.softplus(self.in_proj_a(hidden_states).float() + self.dt_bias)
+    decay = -self.A_log.float().exp() * decay
+    seen = delta_rule(query, key, value, decay, self.in_proj_b(hidden_states).sigmoid(), packed)
+    gate = self.in_proj_z(hidden_states).unflatten(-1, values)
+    return self.out_proj(self.norm(seen.flatten(0, 2), gate.flatten(0, 2)).view(*mixed.shape[:2], -1))
+
+
+def convolved(mixed: torch.Tensor, weight: torch.Tensor, since: torch.Tensor) -> torch.Tensor:
+    """SiLU of each channel's sum over the last tokens of its own sequence. [B, T, C], weight [C, 1, width]
+
+    Sums of shifted copies: compiled they are one pass, where a convolution of single channels is slow.
+    """
+    wide, taps = mixed.float(), weight.float()[:, 0].flip(-1).unbind(-1)
+    total = wide * taps[0]
+    for back, tap in enumerate(taps[1:], 1):
+        total = total + torch.where((since >= back)[:, None], wide.roll(back, dims=1), 0.0) * tap
+    return functional.silu(total).to(mixed.dtype)
+
+
+@torch.compiler.disable  # bounds are no tensors
+def _since(hidden: torch.Tensor, packed: Bounds | None) -> torch.Tensor:
+    """How many tokens of its own sequence stand before each one. [T]"""
+    place = torch.arange(hidden.shape[1], device=hidden.device)
+    if packed is None:
+        return place
+    starts = packed.starts.to(place.dtype)
+    return place - starts[torch.searchsorted(starts, place, right=True) - 1]
+
+
+@torch.compiler.disable  # what it does depends on the lengths: no graph per layout
+def delta_rule(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    decay: torch.Tensor,
+    beta: torch.Tensor,
+    packed: Bounds | None,
+) -> torch.Tensor:
+    """What the state of each sequence answers. query, key, value [B, T, H, D], decay, beta [B, T, H]"""
+    if query.is_cuda and HAS_KERNELS:
+        from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+        bounds = packed.starts.long() if packed else None
+        found, _ = chunk_gated_delta_rule(
+            query, key, value, decay, beta, use_qk_l2norm_in_kernel=True, cu_seqlens=bounds
+        )
+        return found
+    parts = (query, key, value, decay, beta)
+    lengths = packed.lengths if packed else [query.shape[1]]
+    pieces = zip(*(part.split(lengths, dim=1) for part in parts), strict=True)
+    return torch.cat([_of_one(*piece) for piece in pieces], dim=1)
+
+
+def _of_one(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor
+) -> torch.Tensor:
+    found, _ = PLAIN_RULE(query, key, value, decay, beta, use_qk_l2norm_in_kernel=True)
+    return found
