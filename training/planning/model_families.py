@@ -21,6 +21,8 @@ class ModelFamily:
     label: str
     model_types: tuple[str, ...]
     has_vision: bool
+    is_served: bool = True
+    """SGLang has a class for it."""
     kernels: str = ""
     """The package whose kernels its blocks want on a GPU; without it they are right and slow."""
     adapted_too: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -60,6 +62,7 @@ FAMILIES = (
         label="Qwen3.5 without its vision tower",
         model_types=("qwen3_5_text",),
         has_vision=False,
+        is_served=False,
         kernels="flash-linear-attention",
         adapted_too=LINEAR_ATTENTION,
     ),

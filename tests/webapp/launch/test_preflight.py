@@ -368,3 +368,17 @@ def test_a_text_model_is_refused_screenshots_and_may_read_the_tree(team: Team, t
     read = checks(parse_config({"model": {"path": path}, "prompt": reads, "sft": {"enabled": True}}), team)
     assert "The model sees no screenshots" not in read
     assert any(title.startswith("Model of") for title in read)
+
+
+def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
+    """Kernels make it quick on a GPU; without its vision tower SGLang has no class for it."""
+    path = model_folder(tmp_path, "qwen3_5_text", ("<|im_start|>", "<|im_end|>"))
+    values = {"model": {"path": path, "dtype": "bfloat16"}, "prompt": {"observation": ["accessibility"]}}
+    found = checks(parse_config(values), team)
+    warning = found["flash-linear-attention is not installed"]
+    assert (warning.level, warning.path) == ("warning", "model.path")
+    assert "flash-linear-attention is not installed" not in checks(
+        parse_config(values | {"model": {"path": path, "dtype": "float32"}}), team
+    )
+    refused = checks(parse_config(values | {"engine": {"name": "sglang"}}), team)
+    assert refused["SGLang does not serve this model"].level == "bad"

@@ -59,6 +59,9 @@ def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
             "let it read accessibility or terminal, or choose a vision-language model."
         )
         yield Check("bad", "The model sees no screenshots", text, "prompt.observation")
+    if config.engine.name == "sglang" and not family.is_served:
+        text = f"SGLang has no class for {family.label}. Set engine.name to transformers."
+        yield Check("bad", "SGLang does not serve this model", text, "engine.name")
 
 
 def kernel_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:

@@ -2,11 +2,7 @@
 
 from sglang.srt.models import qwen3_5
 
-from training.sampler.sglang.served_model import ServedModel, SpooledImagesModel
-
-
-class Qwen3_5ForCausalLM(ServedModel, qwen3_5.Qwen3_5ForCausalLM):
-    """Without a vision tower."""
+from training.sampler.sglang.served_model import SpooledImagesModel
 
 
 class Qwen3_5ForConditionalGeneration(SpooledImagesModel, qwen3_5.Qwen3_5ForConditionalGeneration):
@@ -17,4 +13,4 @@ class Qwen3_5MoeForConditionalGeneration(SpooledImagesModel, qwen3_5.Qwen3_5MoeF
     """The mixtures of experts."""
 
 
-EntryClass = [Qwen3_5ForCausalLM, Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration]
+EntryClass = [Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration]
