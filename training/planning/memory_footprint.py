@@ -47,15 +47,17 @@ class Kept:
     """Bytes per token and unit of width in a block that is not recomputed, attention and norms together."""
     per_inner: float
     """Bytes per token and unit of the MLP's inner width."""
+    per_state: float
+    """Bytes per token and unit of what a block with a state projects: queries, keys, values and gate."""
 
 
-EAGER = Kept(per_width=28.0, per_inner=6.0)
+EAGER = Kept(per_width=28.0, per_inner=6.0, per_state=28.0)
 """The tensors that autograd keeps in a Qwen3 block in bf16: fp32 norms twice, inputs of seven linear layers,
 q, k, v and the attention's output; gate, up and their product. Not measured."""
-COMPILED = Kept(per_width=20.0, per_inner=4.6)
+COMPILED = Kept(per_width=20.0, per_inner=4.6, per_state=12.0)
 """Fused kernels keep less. Fitted to benchmarks/gpu/train_case.py on one H200, nothing recomputed, with
 microbatches of 8461 tokens and 30 176 patches: peaks of 82.0 GB (2B) and 140.1 GB (4B), met within 5 %; so
-is 133.2 GB (4B, 15 % of the blocks recomputed), which was measured later."""
+is 133.2 GB (4B, 15 % of the blocks recomputed), which was measured later. What a state needs is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,12 +223,13 @@ def _activations(config: ExperimentConfig, shape: ModelShape, num_bytes: int) ->
     kept = COMPILED if config.parallel.compile_blocks else EAGER
     unit = num_bytes / BYTES["bfloat16"]
     text = tokens * unit * (kept.per_width * shape.width + kept.per_inner * shape.inner_at_work)
+    state = tokens * unit * kept.per_state * 2 * (shape.state_keys + shape.state_values)
     vision = patches * unit * (kept.per_width * shape.vision_width + kept.per_inner * shape.vision_inner)
     if config.model.freeze_vision or config.lora.rank:
         vision = 0.0  # nothing in it learns: no backward, nothing kept
     share = config.parallel.recomputed_share if config.parallel.activation_checkpointing else 0.0
     inputs = num_bytes * (tokens * shape.width * shape.num_layers)
     inputs += num_bytes * (patches * shape.vision_width * shape.vision_layers if vision else 0)
-    whole = text * shape.num_layers + vision * shape.vision_layers
-    at_work = max(text, vision) if share else 0.0
+    whole = text * shape.num_layers + state * shape.state_layers + vision * shape.vision_layers
+    at_work = max(text + state, vision) if share else 0.0
     return (1 - share) * whole + share * inputs + at_work

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from training.planning.gpu_layouts import (
     published_shape,
     scaled,
 )
-from training.planning.memory_footprint import Footprint, footprint, microbatch_tokens
+from training.planning.memory_footprint import Footprint, footprint, learning_parameters, microbatch_tokens
 from training.planning.model_shape import ModelShape, shape_of
 from training.planning.presets import load_preset
 
@@ -121,6 +122,17 @@ PUBLISHED = {
 def test_other_families_count_as_many_weights_as_published(name: str) -> None:
     billions, config = PUBLISHED[name]
     assert shape_of(config).num_parameters / 1e9 == pytest.approx(billions, rel=0.003)
+
+
+def test_blocks_with_a_state_keep_more_and_get_adapters_of_their_own() -> None:
+    shape = shape_of(PUBLISHED["Qwen3.5-0.8B"][1])
+    plain = replace(shape, state_layers=0)
+    kept, less = (footprint(packed(), one, GPU_BYTES).trainer["activations"] for one in (shape, plain))
+    assert 1.5 * less < kept < 5 * less
+    adapted = packed(lora={"rank": 2, "targets": ["q_proj", "o_proj"]})
+    # in_proj_qkv, in_proj_z and out_proj of 18 blocks; q_proj, twice as wide for its gate, and o_proj of six.
+    state, attending = (1024 + 6144) + 2 * (1024 + 2048), (1024 + 2 * 2048) + (1024 + 2048)
+    assert learning_parameters(adapted, shape) == 2 * (18 * state + 6 * attending)
 
 
 def test_weights_gradients_and_adamw_are_sixteen_bytes_a_weight_shared_by_the_processes() -> None:
