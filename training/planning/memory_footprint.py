@@ -39,6 +39,9 @@ SCORED_PER_CHUNK = 2048
 RUNTIME_BYTES = 2.5e9
 
 
+MLP = ("gate_proj", "up_proj", "down_proj")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """Bytes kept for the backward pass, per token or patch, in units that the shape gives."""
@@ -162,12 +165,12 @@ def learning_parameters(config: ExperimentConfig, shape: ModelShape) -> int:
             "v_proj": shape.width + shape.cached,
             "o_proj": shape.width + shape.attended,
         }
-        if not shape.experts:  # adapters do not reach into the experts' common tensor
-            sizes |= dict.fromkeys(("gate_proj", "up_proj", "down_proj"), shape.width + shape.inner)
+        # Adapters do not reach into the experts' common tensor, but into the expert that all tokens meet.
+        if inner := shape.shared_inner if shape.experts else shape.inner:
+            sizes |= dict.fromkeys(MLP, shape.width + inner)
         attending = shape.num_layers - shape.state_layers
-        mlp = {"gate_proj", "up_proj", "down_proj"}
         weighed = sum(
-            sizes.get(name, 0) * (shape.num_layers if name in mlp else attending)
+            sizes.get(name, 0) * (shape.num_layers if name in MLP else attending)
             for name in config.lora.targets
         )
         return config.lora.rank * (weighed + shape.state_layers * _state_adapters(config, shape))
