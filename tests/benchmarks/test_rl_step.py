@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu.flops import Work, forward_flops
 from benchmarks.gpu.rl_step import Bars, arms_of, better_split, parse_split, problems_of
 from benchmarks.gpu.rl_step_arm import Arm, Scale
 from benchmarks.gpu.rl_step_figures import overlap
 from benchmarks.gpu.rl_step_screens import Screens
+from benchmarks.gpu.rl_step_world import WIDGETS, widgets
+from benchmarks.gpu.sizes import OTHER_FAMILIES, SIZES
+from training.planning.model_shape import shape_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -115,6 +119,25 @@ def test_members_share_the_first_screen_and_no_other(tmp_path: Path):
         firsts = of_group[::turns]
         assert len(set(firsts)) == 1
         assert len(set(of_group)) == 1 + members * (turns - 1)
+
+
+@pytest.mark.parametrize("name", OTHER_FAMILIES.values())
+def test_a_token_costs_two_operations_for_each_weight_of_the_blocks(name: str):
+    from benchmarks.gpu.models import make_config
+
+    shape = shape_of(make_config(name).to_dict())
+    found = forward_flops(SIZES[name], Work(lengths=[100], patches=[], scored=1))
+    assert found["text_linear"] == pytest.approx(200 * shape.blocks, rel=0.002)
+    assert (found["text_state"] > 0) is (shape.state_layers > 0)
+
+
+def test_a_model_without_eyes_reads_widgets_instead_of_screens():
+    text, sees = (Scale(size=name, shows=SIZES[name].sees) for name in ("qwen3-4b", "qwen2.5-vl-7b"))
+    assert text.config(Arm(trainers=1, engines=1), Path("m"))["prompt"]["observation"] == ["accessibility"]
+    assert "observation" not in sees.config(Arm(trainers=1, engines=1), Path("m"))["prompt"]
+    assert sees.grid == (94, 52), "1312 x 736 in multiples of 28"
+    assert widgets("ab" * 32).count("\n") == WIDGETS - 1
+    assert widgets("ab" * 32) != widgets("cd" * 32)
 
 
 @pytest.mark.slow
