@@ -334,6 +334,10 @@ def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team
     ]
 
 
+CHAT = ("<|im_start|>", "<|im_end|>")
+QWEN = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+
+
 def model_folder(folder: Path, model_type: str, tokens: tuple[str, ...] = ()) -> str:
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
     (folder / "config.json").write_text(json.dumps({"model_type": model_type, **sizes}))
@@ -351,17 +355,17 @@ def test_a_model_of_no_known_family_is_refused_with_those_that_are(team: Team, t
 
 
 def test_a_tokenizer_without_a_token_of_the_prompts_is_refused_by_its_name(team: Team, tmp_path: Path):
-    tokens = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>")
+    tokens = QWEN[:-1]
     config = parse_config({"model": {"path": model_folder(tmp_path, "qwen3_vl", tokens)}})
     found = checks(config, team)["Tokenizer does not fit the model"]
     assert (found.level, found.path) == ("bad", "model.path")
     assert "no token <|video_pad|>," in found.detail
-    model_folder(tmp_path, "qwen3_vl", (*tokens, "<|video_pad|>"))
+    model_folder(tmp_path, "qwen3_vl", QWEN)
     assert "Tokenizer does not fit the model" not in checks(config, team)
 
 
 def test_a_text_model_is_refused_screenshots_and_may_read_the_tree(team: Team, tmp_path: Path):
-    path = model_folder(tmp_path, "qwen3", ("<|im_start|>", "<|im_end|>"))
+    path = model_folder(tmp_path, "qwen3", CHAT)
     found = checks(parse_config({"model": {"path": path}}), team)["The model sees no screenshots"]
     assert (found.level, found.path) == ("bad", "prompt.observation")
     reads = {"observation": ["accessibility"]}
@@ -372,7 +376,7 @@ def test_a_text_model_is_refused_screenshots_and_may_read_the_tree(team: Team, t
 
 def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
     """Kernels make it quick on a GPU; without its vision tower SGLang has no class for it."""
-    path = model_folder(tmp_path, "qwen3_5_text", ("<|im_start|>", "<|im_end|>"))
+    path = model_folder(tmp_path, "qwen3_5_text", CHAT)
     values = {"model": {"path": path, "dtype": "bfloat16"}, "prompt": {"observation": ["accessibility"]}}
     found = checks(parse_config(values), team)
     warning = found["flash-linear-attention is not installed"]
@@ -380,5 +384,9 @@ def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
     assert "flash-linear-attention is not installed" not in checks(
         parse_config(values | {"model": {"path": path, "dtype": "float32"}}), team
     )
-    refused = checks(parse_config(values | {"engine": {"name": "sglang"}}), team)
-    assert refused["SGLang does not serve this model"].level == "bad"
+    served = {"engine": {"name": "sglang"}}
+    assert checks(parse_config(values | served), team)["SGLang does not serve this model"].level == "bad"
+    sees = {"model": {"path": model_folder(tmp_path, "qwen3_5", QWEN)}} | served
+    refused = checks(parse_config(sees | {"lora": {"rank": 8}}), team)["SGLang does not serve these adapters"]
+    assert (refused.level, refused.path) == ("bad", "lora.rank")
+    assert not [one for one in checks(parse_config(sees), team) if one.startswith("SGLang does not serve")]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
-from training.planning.model_families import family_of_folder
 from training.sampler.engine import EngineError
 from training.sampler.sglang.server_process import REPOSITORY, Launch
 
@@ -117,7 +116,7 @@ def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
     if config.lora.rank:
         # Of two versions at once: the new one is loaded before the old one goes.
         arguments += ["--enable-lora", f"--max-lora-rank={config.lora.rank}", "--max-loras-per-batch=2"]
-        arguments += ["--lora-target-modules", *family_of_folder(model).adapted(config.lora.targets)]
+        arguments += ["--lora-target-modules", *config.lora.targets]
     return [*arguments, *engine.extra_arguments]
 
 

@@ -59,9 +59,20 @@ def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
             "let it read accessibility or terminal, or choose a vision-language model."
         )
         yield Check("bad", "The model sees no screenshots", text, "prompt.observation")
-    if config.engine.name == "sglang" and not family.is_served:
+    if config.engine.name == "sglang":
+        yield from _sglang_checks(config, family)
+
+
+def _sglang_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:
+    if not family.is_served:
         text = f"SGLang has no class for {family.label}. Set engine.name to transformers."
         yield Check("bad", "SGLang does not serve this model", text, "engine.name")
+    elif config.lora.rank and family.adapted_too:
+        text = (
+            f"SGLang takes no adapters of those blocks of {family.label} that keep a state. "
+            "Set lora.rank to 0, or engine.name to transformers."
+        )
+        yield Check("bad", "SGLang does not serve these adapters", text, "lora.rank")
 
 
 def kernel_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:
