@@ -1,4 +1,4 @@
-"""What `rl_step` is asked for, and the sizes of a run that this means."""
+"""The options of `rl_step`, and the sizes of a run that they mean."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Size:
     num_ordinary: int = 151_643
     """Ids below this one are ordinary tokens."""
     full_every: int = 1
-    """Of so many text blocks one has full attention, the others a recurrent state."""
+    """One text block of this number has full attention, the others a recurrent state."""
     linear_heads: int = 0
     """Of keys and of values of a block with a recurrent state."""
     linear_width: int = 128

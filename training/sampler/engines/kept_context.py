@@ -56,7 +56,7 @@ def fill(cache: DynamicCache, place: int, kept: Kept) -> None:
 
 
 def stacked(config: Any, contexts: Sequence[KeptContext | None], columns: int) -> DynamicCache:
-    """All contexts in one cache of so many columns, zeros where a context is shorter."""
+    """All contexts in one cache of `columns`, zeros where a context is shorter."""
     cache = DynamicCache(config=config)
     if not columns:
         return cache
