@@ -2,7 +2,7 @@
 
 Qwen3.5's blocks of this kind read the last four tokens (a convolution) and a state that every token decays
 and corrects. Both begin anew where a packed sequence begins. Paths:
-- CUDA with the package flash-linear-attention: one call for all sequences, which knows their bounds;
+- CUDA with fla-core (flash-linear-attention): one call for all sequences, which knows their bounds;
 - anything else: one call of transformers' own rule per sequence, the always-correct path, slow on a GPU.
 Source: Gated Delta Networks, arXiv 2412.06464. Shapes: B rows, T tokens, H value heads, D head width.
 """

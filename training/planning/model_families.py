@@ -54,7 +54,7 @@ FAMILIES = (
         label="Qwen3.5 (dense and mixture of experts)",
         model_types=("qwen3_5", "qwen3_5_moe"),
         has_vision=True,
-        kernels="flash-linear-attention",
+        kernels="fla-core",
         adapted_too=LINEAR_ATTENTION,
     ),
     ModelFamily(
@@ -63,7 +63,7 @@ FAMILIES = (
         model_types=("qwen3_5_text",),
         has_vision=False,
         is_served=False,
-        kernels="flash-linear-attention",
+        kernels="fla-core",
         adapted_too=LINEAR_ATTENTION,
     ),
     ModelFamily(

@@ -379,9 +379,9 @@ def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
     path = model_folder(tmp_path, "qwen3_5_text", CHAT)
     values = {"model": {"path": path, "dtype": "bfloat16"}, "prompt": {"observation": ["accessibility"]}}
     found = checks(parse_config(values), team)
-    warning = found["flash-linear-attention is not installed"]
+    warning = found["fla-core is not installed"]
     assert (warning.level, warning.path) == ("warning", "model.path")
-    assert "flash-linear-attention is not installed" not in checks(
+    assert "fla-core is not installed" not in checks(
         parse_config(values | {"model": {"path": path, "dtype": "float32"}}), team
     )
     served = {"engine": {"name": "sglang"}}
