@@ -31,7 +31,7 @@ def config_of(size: Size, layers: int, token_id: Callable[[str], int]) -> Pretra
     }
     kind = made[size.family]
     text["rope_parameters"] |= _sections(size)
-    return kind(
+    config = kind(
         text_config=text,
         vision_config=_vision(size),
         image_token_id=token_id("<|image_pad|>"),
@@ -41,6 +41,10 @@ def config_of(size: Size, layers: int, token_id: Callable[[str], int]) -> Pretra
         tie_word_embeddings=size.is_tied,
         architectures=[kind.__name__.replace("Config", "ForConditionalGeneration")],
     )
+    if size.family == "qwen3_5":
+        # As published: SGLang reads it, transformers derives `layer_types` from it and leaves it out.
+        config.text_config.full_attention_interval = 4
+    return config
 
 
 def _text(size: Size, layers: int) -> dict[str, Any]:

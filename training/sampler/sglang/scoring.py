@@ -51,7 +51,9 @@ async def _score(
     except SglangError as error:
         raise EngineError(f"the canary failed: {error}") from error
     count = len(sequence.token_ids) - start
-    pairs = zip(answer.input_logprobs[-count:], answer.input_chosen[-count:], strict=True)
+    # Of a model without images no id is banned, and the server reports none.
+    chosen = answer.input_chosen[-count:] if banned_ids else [{}] * count
+    pairs = zip(answer.input_logprobs[-count:], chosen, strict=True)
     return [without_banned(logprob, list(banned.values())) for logprob, banned in pairs]
 
 

@@ -62,11 +62,7 @@ class SpooledImages(QwenVLImageProcessor):
         if not isinstance(input_text, list):
             raise ValueError("input_ids: the prompt must come as token ids")
         items = self._items(input_text, image_data)
-        positions = self._compute_image_only_mrope_positions_from_offsets(
-            input_len=len(input_text), mm_items=items, dtype=torch.long, device=torch.device("cpu")
-        )
-        if positions is None:
-            raise ValueError("image_data: grids and image pads do not fit each other")
+        positions, delta = self._positions(input_text, items)
         return MultimodalProcessorOutput(
             input_ids=input_text,
             padded_input_ids=MultimodalProcessorOutput.build_padded_input_ids(input_text, items),
@@ -75,9 +71,21 @@ class SpooledImages(QwenVLImageProcessor):
             im_end_id=self.vision_end_token_id,
             im_token_id=self.mm_tokens.image_token_id,
             video_token_id=self.mm_tokens.video_token_id,
-            mrope_positions=positions[0].squeeze(1),
-            mrope_position_delta=positions[1],
+            mrope_positions=positions,
+            mrope_position_delta=delta,
         )
+
+    def _positions(
+        self, token_ids: list[int], items: list[MultimodalDataItem]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Time, height and width of every token [3, tokens], and how far the next one lies off its index."""
+        # SGLang's quick way knows Qwen3's families alone.
+        quick = self._compute_image_only_mrope_positions_from_offsets(
+            input_len=len(token_ids), mm_items=items, dtype=torch.long, device=torch.device("cpu")
+        )
+        if quick is None:
+            return self.compute_mrope_positions(token_ids, items)
+        return quick[0].squeeze(1), quick[1]
 
     def _items(self, token_ids: list[int], images: list[dict[str, Any]]) -> list[MultimodalDataItem]:
         pads = np.flatnonzero(np.asarray(token_ids) == self.IM_TOKEN_ID)
