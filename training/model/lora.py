@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -28,7 +29,7 @@ PEFT_PREFIX = "base_model.model."
 """What peft puts in front of the names of a model's tensors."""
 
 
-def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
+def add_lora(model: Any, config: LoraConfig, *, seed: int) -> None:
     """Put adapters into the text blocks of `model` and freeze everything else.
 
     Raises ValueError when no layer has one of the target names.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 from transformers.models.mistral.modeling_mistral import MistralDecoderLayer
@@ -22,7 +23,12 @@ class DenseText(Family):
     """Sees nothing; one row of positions."""
 
     auto_class = AutoModelForCausalLM
-    lean_blocks = (LlamaDecoderLayer, MistralDecoderLayer, Qwen2DecoderLayer, Qwen3DecoderLayer)
+    lean_blocks: tuple[type[nn.Module], ...] = (
+        LlamaDecoderLayer,
+        MistralDecoderLayer,
+        Qwen2DecoderLayer,
+        Qwen3DecoderLayer,
+    )
 
     def text(self, model: Any) -> Any:
         return model.model

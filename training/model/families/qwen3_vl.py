@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import vision_utils
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextDecoderLayer
 
@@ -26,7 +27,7 @@ EXPERTS = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")
 class Qwen3VL(QwenVision):
     """Its tower adds to the first text blocks, too (deepstack), and has a learned table of positions."""
 
-    lean_blocks = (Qwen3VLTextDecoderLayer,)
+    lean_blocks: tuple[type[nn.Module], ...] = (Qwen3VLTextDecoderLayer,)
 
     def prepare_training(self, model: Any) -> None:
         text = self.text(model)
