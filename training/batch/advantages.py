@@ -8,6 +8,9 @@ With a turn discount d every turn has a reward of its own, r_it = d^(T_i - 1 - t
 advantage A_it against the group; a trajectory counts once in mean and std whatever its number
 of turns:  mean_g = mean_i mean_t r_it,  std_g^2 = sum_i mean_t (r_it - mean_g)^2 / (n - 1).
 
+With the states that turns began in, `credit: shared_states`, a turn's advantage is the change of value that
+it made (`training.statistics.turn_values`), over the same divisor:  A_it = V(node_i,t+1) - V(node_it).
+
 Sources: GRPO, DeepSeekMath (arXiv 2402.03300) eq. 4, unbiased std and epsilon as in slime; RLOO,
 arXiv 2402.14740; turn discount as in AReaL's OSWorld example, where the last turn's reward is
 discounted to earlier ones, but normalised in the group instead of in the batch.
@@ -26,8 +29,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from training.statistics.turn_values import turn_values
+
 EPSILON = 1e-6
 """Added to the standard deviation; also the bound below which a group has zero variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStates:
+    """What siblings saw, to credit single turns."""
+
+    of_turns: Mapping[int, Sequence[str]]
+    """trajectory_id -> the state that each turn began in."""
+    least_visits: int
+    """Trajectories from which on a state counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +60,7 @@ class GroupAdvantages:
     has_zero_variance: bool
     """All rewards of the members are equal, before any discount."""
     turns: dict[int, tuple[float, ...]] = field(default_factory=dict)
-    """trajectory_id -> advantage of each turn; empty without a discount."""
+    """trajectory_id -> advantage of each turn; empty where all turns have their trajectory's."""
 
 
 def group_advantages(
@@ -56,11 +71,12 @@ def group_advantages(
     num_turns: Mapping[int, int] | None = None,
     discount: float = 1.0,
     floor: float = 0.0,
+    states: SharedStates | None = None,
 ) -> GroupAdvantages | None:
     """Advantages of the scored members {trajectory_id: reward}; None when there are fewer than two.
 
     `num_turns` {trajectory_id: turns} is needed only with a `discount` below 1; `floor` is the least that
-    `scale` divides by.
+    `scale` divides by. With `states`, turns are credited by them.
     """
     if len(rewards) < 2:
         return None
@@ -75,18 +91,26 @@ def group_advantages(
     else:
         rows = {key: [reward] for key, reward in rewards.items()}
     divisor = max(std, floor) + EPSILON if scale else 1.0
-    turns = {}
-    for key, row in rows.items():
-        base = mean if baseline == "group_mean" else _mean_of_others(rows, key)
-        turns[key] = tuple(0.0 if flat else (reward - base) / divisor for reward in row)
+    if states is not None:
+        changes = _changes(rewards, states)
+    else:
+        bases = {key: mean if baseline == "group_mean" else _mean_of_others(rows, key) for key in rows}
+        changes = {key: [reward - bases[key] for reward in row] for key, row in rows.items()}
+    turns = {key: tuple(0.0 if flat else change / divisor for change in row) for key, row in changes.items()}
     advantages = {key: row[0] if len(row) == 1 else math.fsum(row) / len(row) for key, row in turns.items()}
     return GroupAdvantages(
         advantages=advantages,
         mean=mean,
         std=std,
         has_zero_variance=flat,
-        turns=turns if discount < 1 else {},
+        turns=turns if discount < 1 or states is not None else {},
     )
+
+
+def _changes(rewards: Mapping[int, float], states: SharedStates) -> dict[int, list[float]]:
+    """By how much each turn changed the value; one that never began is worth nothing."""
+    values = turn_values(rewards, states.of_turns, states.least_visits)
+    return {key: [turn.change for turn in values[key]] or [0.0] for key in rewards}
 
 
 def _mean_and_std_of_rows(rows: Sequence[Sequence[float]]) -> tuple[float, float]:

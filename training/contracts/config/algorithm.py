@@ -84,6 +84,20 @@ class AlgorithmConfig(Section):
         1.0, "A turn's reward is the trajectory's times this per turn that follows it; 1 = no discount.",
         gt=0, le=1,
     )  # fmt: skip
+    credit: Literal["trajectory", "shared_states"] = knob(
+        "trajectory",
+        "What a turn's advantage is made of. trajectory = its trajectory's reward, alike for all turns. "
+        "shared_states = the change of value that the turn made: siblings that saw the same screen share a "
+        "value, their mean reward.",
+    )
+    least_visits: int = knob(
+        2,
+        "With shared_states: a screen counts from this number of trajectories on; turns between two screens "
+        "that count share their difference.",
+        unit="trajectories",
+        ge=1,
+        le=128,
+    )
     train_last_turns: int = knob(
         0, "Train on this number of last turns of a trajectory only; 0 = all.", unit="turns", ge=0
     )
@@ -143,6 +157,7 @@ REQUIRED: dict[str, dict[str, object]] = {
     "cispo": {"dual_clip": 0},
     "rejection_fine_tuning": {
         "reward_control": "none",
+        "credit": "trajectory",
         "success_likelihood": 0,
         "turn_discount": 1,
         "max_extra_groups": 0,
@@ -171,8 +186,21 @@ def algorithm_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:
         if algorithm.kl_coefficient > 0 and algorithm.kl_estimator == "k1":
             yield "algorithm.kl_estimator", why
     yield from _void_turn_problems(algorithm)
+    yield from _credit_problems(algorithm)
     if algorithm.max_extra_groups and not algorithm.skip_zero_variance:
         yield "algorithm.max_extra_groups", "replaces skipped groups: set skip_zero_variance"
+
+
+def _credit_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:
+    """Of advantages by turn."""
+    if algorithm.credit == "trajectory":
+        return
+    if algorithm.name in PER_SEQUENCE:
+        yield "algorithm.credit", f"{algorithm.name} has one advantage per sequence: use gspo_token or grpo"
+    if algorithm.turn_discount < 1:
+        yield "algorithm.turn_discount", "algorithm.credit already says what each turn was worth: set 1"
+    if algorithm.baseline != "group_mean":
+        yield "algorithm.baseline", "algorithm.credit compares means of the group: set group_mean"
 
 
 def _void_turn_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:

@@ -1,0 +1,114 @@
+"""What each turn of a trajectory was worth, from the rewards of those that saw the same screen.
+
+Siblings that saw the same screen share a node; V(node) is their mean reward, a trajectory counts once. A turn
+changes the value from its node's to the next node's, the last one to the trajectory's own reward. Before the
+first turn all siblings share a node, whatever their screens say: the state is the task's.
+
+A node counts from `least_visits` trajectories on. Turns between two nodes that count share their difference,
+so a trajectory whose screens no sibling saw has R - V(start) at every turn, which is plain GRPO. Over the
+stretches the changes add up to R - V(start) in any case. A value that was measured by continuations from the
+very state before a turn stands in place of its node's.
+
+States that siblings share are the anchors of GiGPO (arXiv 2505.10978), which compares the returns of the
+actions that left one; here, a turn is worth the difference of the values on its two sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from training.statistics.shares import wilson_interval
+
+UNSHARED = ""
+"""The state of a turn whose screen is not known: no sibling saw the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeValue:
+    """Mean reward from a state on, and of how many trajectories."""
+
+    mean: float
+    num: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnValue:
+    """Of one turn: the value before and after the stretch of turns that it lies in."""
+
+    before: NodeValue
+    after: NodeValue
+    first: int
+    """Turn, from 0, at which the stretch begins."""
+    last: int
+
+    @property
+    def change(self) -> float:
+        return self.after.mean - self.before.mean
+
+
+def turn_values(
+    rewards: Mapping[int, float],
+    states: Mapping[int, Sequence[str]],
+    least_visits: int,
+    measured: Mapping[int, Mapping[int, NodeValue]] | None = None,
+) -> dict[int, tuple[TurnValue, ...]]:
+    """Key of a trajectory -> its turns' values.
+
+    `states`: the state that each turn began in; `measured`: key -> turn -> the value before it.
+    """
+    start = NodeValue(_mean(list(rewards.values())), len(rewards))
+    firsts = {row[0] for row in states.values() if row} - {UNSHARED}
+    visitors: dict[str, list[int]] = {}
+    for key, row in states.items():
+        for state in set(row) - firsts - {UNSHARED}:
+            visitors.setdefault(state, []).append(key)
+    nodes = {
+        state: NodeValue(_mean([rewards[key] for key in keys]), len(keys))
+        for state, keys in visitors.items()
+        if len(keys) >= least_visits
+    }
+    nodes |= dict.fromkeys(firsts, start)
+    found = {}
+    for key, row in states.items():
+        of_row = {0: start} | {
+            place: nodes[row[place]] for place in range(1, len(row)) if row[place] in nodes
+        }
+        of_row |= {place: value for place, value in (measured or {}).get(key, {}).items() if place < len(row)}
+        found[key] = _stretches(len(row), of_row, NodeValue(rewards[key], 1))
+    return found
+
+
+def _stretches(num_turns: int, values: Mapping[int, NodeValue], end: NodeValue) -> tuple[TurnValue, ...]:
+    """`values`: those that are known, by the turn before which they stand; the last turn leads to the end."""
+    places = sorted(values) if num_turns else []
+    turns: list[TurnValue] = []
+    for first, following in zip(places, [*places[1:], num_turns], strict=True):
+        one = TurnValue(values[first], values.get(following, end), first, following - 1)
+        turns += [one] * (following - first)
+    return tuple(turns)
+
+
+def interval_of_change(turn: TurnValue, lowest: float, highest: float) -> tuple[float, float]:
+    """95 % interval of its change, for rewards within the limits.
+
+    Newcombe's hybrid score interval (Statistics in Medicine 17, 1998) of two Wilson intervals: a mean of
+    values within limits scatters at most like a share. The same trajectories may be on both sides, for which
+    it is too wide, never too narrow.
+    """
+    size = highest - lowest
+    if size <= 0:
+        return turn.change, turn.change
+    (p, low, high), (q, below, above) = (_scaled(node, lowest, size) for node in (turn.before, turn.after))
+    down, up = math.hypot(q - below, high - p), math.hypot(above - q, p - low)
+    return (q - p - down) * size, (q - p + up) * size
+
+
+def _scaled(node: NodeValue, lowest: float, size: float) -> tuple[float, float, float]:
+    share = min(1.0, max(0.0, (node.mean - lowest) / size))
+    return share, *wilson_interval(share * node.num, node.num)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
