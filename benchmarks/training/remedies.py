@@ -40,6 +40,8 @@ NOT_TRIED = {
     "entropy_collapse": COLLAPSE,
     "errored_trajectories": "no knob makes First desk's desktops fail",
     "grad_norm_explosion": COLLAPSE,
+    "no_update": "replay needs accepted successes first: benchmarks.gpu.replay_matters brings them",
+    "settled": COLLAPSE,
     "logprob_drift": SAME_MODEL,
     "logprob_gap": SAME_MODEL,
     "rolled_back": COLLAPSE,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
+
+from training.contracts.config.alarm_limits import AlarmConfig
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,6 +22,8 @@ class AlarmHistory:
     parse_error_rates: list[float] = field(default_factory=list)
     """Of the last 50 steps."""
     zero_reward_steps: int = 0
+    steps_without_update: int = 0
+    settled_steps: int = 0
     last_checkpoint_step: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -28,7 +33,7 @@ class AlarmHistory:
         """Maximum of the steps that were sampled at `temperature` since it last changed; 0 = none was."""
         return self.max_entropy if self.temperature in (None, temperature) else 0.0
 
-    def remember(self, metrics: dict[str, float], temperature: float) -> None:
+    def remember(self, metrics: dict[str, float], temperature: float, limits: AlarmConfig) -> None:
         """Take a finished step, sampled at `temperature`, into the history."""
         self.max_entropy, self.temperature = self.max_entropy_at(temperature), temperature
         self.max_entropy = max(self.max_entropy, metrics.get("loss/entropy", 0.0))
@@ -37,3 +42,12 @@ class AlarmHistory:
         self.parse_error_rates = [*self.parse_error_rates, metrics["rollout/parse_error_rate"]][-50:]
         failed = metrics["rollout/success"] == 0
         self.zero_reward_steps = self.zero_reward_steps + 1 if failed else 0
+        had_update = "optimiser/grad_norm" in metrics
+        self.steps_without_update = 0 if had_update else self.steps_without_update + 1
+        self.settled_steps = self.settled_steps + 1 if is_settled(metrics, limits) else 0
+
+
+def is_settled(metrics: dict[str, float], limits: AlarmConfig) -> bool:
+    """Whether a step's policy was sure and its groups alike."""
+    is_sure = metrics.get("loss/entropy", math.inf) < limits.settled_entropy
+    return is_sure and metrics["rollout/zero_variance_fraction"] > limits.settled_flat

@@ -125,7 +125,7 @@ def _report(
         config=experiment.config,
     )
     alarms = check_step(facts)
-    experiment.history.remember(metrics, facts.temperature)
+    experiment.history.remember(metrics, facts.temperature, experiment.config.alarms)
     logger.info(
         "step %d: reward %.3f success %.0f%% entropy %.3f grad %.3g rollout %.1fs train %.1fs",
         step, metrics["rollout/reward_mean"], 100 * metrics["rollout/success"],

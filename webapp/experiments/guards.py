@@ -44,6 +44,14 @@ GUARDS: dict[str, GuardInfo] = {
         metric="rollout/success",
         brought_about_by=("parse_collapse", "truncation", "entropy_collapse"),
     ),
+    "no_update": GuardInfo(
+        title="No update",
+        metric="rollout/zero_variance_fraction",
+        brought_about_by=("parse_collapse", "truncation", "entropy_collapse"),
+    ),
+    "settled": GuardInfo(
+        title="Settled policy", metric="loss/entropy", brought_about_by=("entropy_collapse",)
+    ),
     "saturated_term": GuardInfo(title="Saturated reward term", metric="reward/"),
     "zero_variance": GuardInfo(
         title="Groups without variance",
@@ -53,6 +61,8 @@ GUARDS: dict[str, GuardInfo] = {
             "truncation",
             "entropy_collapse",
             "all_zero_rewards",
+            "no_update",
+            "settled",
             "saturated_term",
         ),
     ),

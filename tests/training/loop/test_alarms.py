@@ -9,9 +9,11 @@ import pytest
 
 from testing.training.sample_values import make_group
 from training.contracts.config import ExperimentConfig
+from training.contracts.config.alarm_limits import AlarmConfig
 from training.contracts.types import Group, Limit, RewardTerm, TrajectoryStatus
 from training.loop.alarm_history import AlarmHistory
-from training.loop.alarms import GUARDS, StepFacts, check_step
+from training.loop.alarms import GUARDS, check_step
+from training.loop.step_facts import StepFacts
 
 HEALTHY = {
     "rollout/zero_variance_fraction": 0.25,
@@ -23,6 +25,16 @@ HEALTHY = {
     "optimiser/grad_norm": 1.0,
     "sync/drift": 0.001,
 }
+
+
+ROLLOUT = {name for name in HEALTHY if name.startswith("rollout/")}
+SURE = {"loss/entropy": 0.015, "rollout/zero_variance_fraction": 0.78}
+
+
+def without_update(success: float, steps_before: int = 4) -> StepFacts:
+    given = facts({"rollout/success": success}, steps_without_update=steps_before)
+    metrics = {name: value for name, value in given.metrics.items() if name in ROLLOUT}
+    return replace(given, metrics=metrics)
 
 
 def history(**changes: object) -> AlarmHistory:
@@ -79,6 +91,7 @@ def test_groups_of_successes_are_no_trouble_where_successes_are_imitated() -> No
     [
         ("zero_variance", facts({"rollout/zero_variance_fraction": 0.9}), 0.9),
         ("all_zero_rewards", facts({"rollout/success": 0.0}, zero_reward_steps=2), 3),
+        ("settled", facts(SURE, max_entropy=0.02, settled_steps=2), 0.015),
         ("saturated_term", facts({"rollout/success": 0.1}, groups=with_term([0.1] * 8)), 1.0),
         ("entropy_collapse", facts({"loss/entropy": 0.03}), 0.95),
         ("grad_norm_explosion", facts({"optimiser/grad_norm": 11.0}), 11.0),
@@ -130,14 +143,53 @@ def test_guards_stay_silent_below_their_limits(given: StepFacts) -> None:
     assert check_step(given) == []
 
 
+@pytest.mark.parametrize(
+    ("success", "why"), [(0.0, "every group failed"), (0.5, "no group's rewards differed")]
+)
+def test_steps_without_an_update_say_why(success: float, why: str) -> None:
+    (alarm,) = [one for one in check_step(without_update(success)) if one.name == "no_update"]
+    assert alarm.message == f"no update was made in 5 steps: {why}"
+    assert (alarm.value, alarm.limit, alarm.severity) == (5, 5, "critical")
+
+
+@pytest.mark.parametrize(
+    "given", [without_update(0.0, 3), without_update(0.95)], ids=["one step too few", "solved"]
+)
+def test_a_step_without_an_update_is_no_trouble_by_itself(given: StepFacts) -> None:
+    assert "no_update" not in {one.name for one in check_step(given)}
+
+
+@pytest.mark.parametrize(
+    ("sign", "steps"),
+    [
+        ({"loss/entropy": 0.02}, 2),
+        ({"rollout/zero_variance_fraction": 0.75}, 2),
+        ({"rollout/success": 0.95}, 2),
+        ({}, 1),
+    ],
+)
+def test_a_policy_has_settled_only_when_sure_alike_unsolved_and_for_long(sign: dict, steps: int) -> None:
+    found = check_step(facts(SURE | sign, max_entropy=0.02, settled_steps=steps))
+    assert "settled" not in {one.name for one in found}
+
+
+def test_history_counts_settled_steps_and_those_without_an_update() -> None:
+    kept = AlarmHistory()
+    for metrics in (HEALTHY | SURE, HEALTHY | SURE, without_update(0.0).metrics):
+        kept.remember(metrics, 1.0, AlarmConfig())
+    assert (kept.settled_steps, kept.steps_without_update) == (0, 1)
+    kept.remember(HEALTHY | SURE, 1.0, AlarmConfig())
+    assert (kept.settled_steps, kept.steps_without_update) == (1, 0)
+
+
 def test_history_remembers_what_the_guards_need_and_survives_json() -> None:
     kept = AlarmHistory()
     for entropy in (0.4, 0.9, 0.5):
-        kept.remember(HEALTHY | {"loss/entropy": entropy, "rollout/success": 0.0}, temperature=1.0)
+        kept.remember(HEALTHY | {"loss/entropy": entropy, "rollout/success": 0.0}, 1.0, AlarmConfig())
     assert kept.max_entropy == 0.9
     assert kept.zero_reward_steps == 3
     assert AlarmHistory(**kept.to_json()) == kept
-    kept.remember(HEALTHY, temperature=1.0)
+    kept.remember(HEALTHY, 1.0, AlarmConfig())
     assert kept.zero_reward_steps == 0
 
 
@@ -150,7 +202,7 @@ def test_a_planned_change_of_temperature_is_no_collapse_and_a_collapse_after_it_
     def fires(step: int, entropy: float, kept: AlarmHistory) -> bool:
         given = replace(facts({"loss/entropy": entropy}, step=step), history=kept, config=config)
         fired = "entropy_collapse" in [alarm.name for alarm in check_step(given)]
-        kept.remember(given.metrics, given.temperature)
+        kept.remember(given.metrics, given.temperature, AlarmConfig())
         return fired
 
     kept = AlarmHistory()
@@ -164,7 +216,7 @@ def test_a_planned_change_of_temperature_is_no_collapse_and_a_collapse_after_it_
 
 
 def test_every_alarm_of_the_product_has_a_guard() -> None:
-    assert len(GUARDS) == 12
+    assert len(GUARDS) == 14
 
 
 def truncated(limit: Limit, task_turns: int | None = None) -> Group:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from training.contracts.config.alarm_limits import AlarmConfig
 from training.contracts.config.algorithm import (
     AlgorithmConfig,
     algorithm_problems,
@@ -123,32 +124,6 @@ class CheckpointConfig(Section):
     max_roll_backs: int = knob(2, "Roll-backs per experiment.", ge=1, le=100)
     roll_back_rate: float = knob(
         0.5, "What the learning rate is multiplied with at each roll-back.", gt=0, le=1
-    )
-
-
-class AlarmConfig(Section):
-    """Limits of the guards."""
-
-    zero_variance_fraction: float = knob(0.8, "Groups with equal rewards in a step.", ge=0, le=1)
-    entropy_drop: float = knob(0.9, "Fall from the experiment's maximum entropy.", ge=0, le=1)
-    grad_norm_factor: float = knob(10.0, "Times the running median.", gt=1)
-    parse_error_rate: float = knob(0.3, "Turns without a parsable action.", ge=0, le=1)
-    truncation_rate: float = knob(0.7, "Truncated trajectories in a step.", ge=0, le=1)
-    errored_rate: float = knob(0.05, "Errored trajectories in a step.", ge=0, le=1)
-    unscored_in_a_row: int = knob(
-        50,
-        "Errored trajectories in a row, at least three for each desktop, after which the experiment pauses; "
-        "0 = never.",
-        unit="trajectories",
-        ge=0,
-    )
-    logprob_drift: float = knob(0.05, "Mean engine/trainer difference on the canary.", unit="nats", gt=0)
-    logprob_gap: float = knob(
-        0.05,
-        "Mean engine/trainer difference on the tokens of a step, for each policy version that a sample may "
-        "span: a sample of the version before may differ by twice this.",
-        unit="nats",
-        gt=0,
     )
 
 

@@ -75,6 +75,8 @@ TRAJECTORIES: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
     "untrainable_trajectories": ("Scored trajectories that were not trained on", _without_advantage),
 }
 GROUPS = {
+    "no_update": "Groups whose members were all rewarded alike",
+    "settled": "Groups whose members were all rewarded alike",
     "zero_variance": "Groups whose members were all rewarded alike",
     "saturated_term": "Groups with the most equal rewards",
     "entropy_collapse": "Groups with the most equal rewards",
@@ -93,7 +95,7 @@ def evidence_of(alarm: AlarmRecord) -> Evidence | None:
         return Evidence(title=title, trajectories=found, **place)
     if alarm.name in GROUPS:
         groups = alarm.experiment.groups.filter(**at_onset, is_cancelled=False)
-        if alarm.name == "zero_variance":
+        if alarm.name in ("zero_variance", "no_update", "settled"):
             groups = groups.without_variance()
         telling_groups = groups.filter(num_scored__gt=1).order_by("reward_std", "-num_scored", "id")
         cards = group_cards(telling_groups[:MOST_TELLING], alarm.experiment.settings.algorithm)

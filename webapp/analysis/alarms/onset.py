@@ -16,7 +16,7 @@ WINDOW = 3
 """Steps whose mean is a level of success: one step is noise."""
 CHANCE = 1e-3
 """Rollouts that are this unlikely at the best level have fallen from it."""
-STREAKS = {"all_zero_rewards": 3}
+STREAKS = {"all_zero_rewards": 3, "settled": 3}
 """Guards that fire after several steps in a row: it began with the first of them."""
 
 Points = Sequence[tuple[int, float]]
@@ -39,7 +39,10 @@ class Onset:
 
 def onset_of_alarm(alarm: AlarmRecord) -> Onset:
     """Of what the alarm is about; its rollouts are of the weights after the step before."""
-    step = max(1, alarm.since_step - STREAKS.get(alarm.name, 1) + 1)
+    streak = STREAKS.get(alarm.name, 1)
+    if alarm.name == "no_update":
+        streak = alarm.experiment.settings.alarms.steps_without_update
+    step = max(1, alarm.since_step - streak + 1)
     return onset_at(alarm.experiment, step)
 
 

@@ -30,6 +30,7 @@ MOSTLY = 0.5
 
 Changes = dict[str, Any]
 """Dotted name of a knob -> its new value."""
+CURRICULUM: Changes = {"tasks.curriculum": "solve_rate"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +103,22 @@ def _more_variance(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
     if not facts.is_of_the_start:
         return slower(config, facts)
     size = min(128, 2 * config.algorithm.group_size)
-    return {"tasks.curriculum": "solve_rate", "algorithm.group_size": size}
+    return CURRICULUM | {"algorithm.group_size": size}
 
 
 def _use_successes(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
     if not facts.is_of_the_start:
         return slower(config, facts)
-    return {"replay.enabled": True, "tasks.curriculum": "solve_rate"}
+    if config.replay.enabled:  # it found no success to inject
+        return {"sft.enabled": True, "sft.source": "oracle"}
+    uses = max(config.replay.max_uses, config.algorithm.num_steps)
+    return {"replay.enabled": True, "replay.injection": "advantage", "replay.max_uses": uses} | CURRICULUM
+
+
+def _compare_again(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
+    """What the policy is sure of is mended by no reward: demonstrations of it, doubt, and other tasks."""
+    bonus = {"algorithm.entropy_coefficient": min(1.0, 2 * config.algorithm.entropy_coefficient or 0.001)}
+    return CURRICULUM | bonus | {"replay.enabled": True}
 
 
 def _other_reward(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
@@ -138,6 +148,8 @@ REMEDIES: dict[str, Callable[[ExperimentConfig, OnsetFacts], Changes]] = {
     "parse_collapse": _parse,
     "truncation": _raise_limit,
     "all_zero_rewards": _use_successes,
+    "no_update": _use_successes,
+    "settled": _compare_again,
     "saturated_term": _other_reward,
     "zero_variance": _more_variance,
     "rolled_back": slower,

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment
 
-NO_THRESHOLD = {"saturated_term", "stale_checkpoint", "rolled_back"}
+NO_THRESHOLD = {"no_update", "saturated_term", "stale_checkpoint", "rolled_back"}
 """Their limit is no value of a series."""
 
 

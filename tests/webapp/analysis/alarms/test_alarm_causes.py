@@ -12,6 +12,7 @@ from training.contracts.trainer_reports import Alarm, StepAlarms
 from training.loop import alarms as trainer_guards
 from webapp.analysis.alarms.causes import brought_about, causes_first, likely_cause
 from webapp.analysis.alarms.evidence import MOST_TELLING, evidence_of
+from webapp.analysis.alarms.onset import onset_of_alarm
 from webapp.analysis.alarms.remedies import REMEDIES, checkpoint_before, remedy_of
 from webapp.analysis.alarms.thresholds import threshold_of
 from webapp.experiments.guards import GUARDS
@@ -96,6 +97,25 @@ def test_a_remedy_is_a_config_that_the_form_accepts(name: str) -> None:
     experiment = make_experiment(config=settings.model_dump(mode="json"))
     changes = remedy_of(fire(experiment, name, 3)).changes
     assert bool(changes) == (name in REMEDIES and name != "truncation"), changes
+
+
+@pytest.mark.parametrize("name", ["no_update", "all_zero_rewards"])
+def test_where_every_group_fails_demonstrations_are_replayed_and_else_imitated_first(name: str) -> None:
+    alone = make_experiment(config={"algorithm": {"num_steps": 30}})
+    changes = remedy_of(fire(alone, name, 5)).changes
+    assert changes == {
+        "replay.enabled": "true",
+        "replay.injection": "advantage",
+        "replay.max_uses": "30",
+        "tasks.curriculum": "solve_rate",
+    }
+    without_entries = make_experiment(config={"replay": {"enabled": True}})
+    assert remedy_of(fire(without_entries, name, 5)).changes == {"sft.enabled": "true"}
+
+
+def test_steps_without_an_update_began_with_the_first_of_them() -> None:
+    experiment = make_experiment(config={"alarms": {"steps_without_update": 4}})
+    assert onset_of_alarm(fire(experiment, "no_update", 6)).step == 3
 
 
 def test_the_remedy_follows_what_ended_the_trajectories() -> None:
