@@ -47,6 +47,7 @@ TABS = (
     "evaluations",
     "gpus",
     "attempts",
+    "replay",
     "cost",
     "lineage",
 )

@@ -44,12 +44,17 @@ def credit_of_turns(
     algorithm: AlgorithmConfig,
     *,
     is_flat: bool,
+    is_imitated: bool = False,
 ) -> TurnCredit:
-    """`by_turn`: of a turn discount, or empty. `is_flat`: the equal rewards of its group teach nothing."""
+    """`by_turn`: of a turn discount, or empty. `is_flat`: the equal rewards of its group teach nothing.
+
+    `is_imitated`: an NLL term makes its tokens likelier, whatever their advantage.
+    """
+    is_imitated = is_imitated or _is_imitated(trajectory, algorithm)
     void, mode = void_turns(trajectory), algorithm.void_turns
     plain = tuple(by_turn) or (advantage,) * len(trajectory.turns)
     trained = _last_turns(trajectory, algorithm)
-    if mode == "negative" and not _is_imitated(trajectory, algorithm):
+    if mode == "negative" and not is_imitated:
         lowered = tuple(
             min(value, -algorithm.void_turn_penalty) if place in void else value
             for place, value in enumerate(plain)
@@ -59,7 +64,7 @@ def credit_of_turns(
         )
     if is_flat or (void and mode == "mask_trajectory"):
         trained = frozenset()
-    elif mode == "no_credit" and not _is_imitated(trajectory, algorithm):
+    elif mode == "no_credit" and not is_imitated:
         trained -= {place for place in void if plain[place] > 0}
     elif mode != "keep":
         trained -= void

@@ -74,11 +74,12 @@ class ReplayUse(Report):
     entry_id: int
     group_id: int
     step: int
-    replaced_trajectory_id: int
+    replaced_trajectory_id: int | None
+    """None = it was imitated beside the group, and replaced no member."""
     policy_age: int | None
     """Policy versions between recording and use; None without behaviour logprobs."""
     as_likelihood: bool
-    """True when the entry entered as an NLL term (no behaviour_logprobs)."""
+    """True when the entry entered as an NLL term, without an importance ratio."""
     advantage: float
     importance_ratio: float | None
     """Mean over its tokens; None for a likelihood term."""

@@ -6,8 +6,11 @@ again over its real members. `training.rollouts.replay_admission` decides betwee
 - as a policy sampled it: enters the policy-gradient loss with the importance ratio against the
   recorded behaviour logprobs;
 - as a demonstration (a person's, an oracle's, or rendered again): it has no logprobs and enters as
-  a likelihood (NLL) term with its own weight, and counts in the group's mean like any member.
-Caps: share of the batch, uses of one entry, age of the entry's policy.
+  a likelihood (NLL) term with its own weight, and counts in the group's mean like any member. With
+  `injection: advantage` that weight is its bounded advantage, so it is a policy gradient at ratio 1.
+With `injection: likelihood` the entry is imitated beside its group, which stays as it is.
+`sft_share` imitates entries beside the groups that did not fail, so that what they know stays.
+Caps: share of the batch and of a family, uses of one entry, age of the entry's policy.
 """
 
 from __future__ import annotations
@@ -21,13 +24,12 @@ from training.contracts.config import ReplayConfig
 from training.contracts.coordinator import ReplayCandidate
 from training.contracts.trainer_reports import ReplayUse
 from training.contracts.types import Group, Trajectory
+from training.rollouts.replay_room import ReplayRoom
 
 Candidates = Callable[[str], Sequence[ReplayCandidate]]
 """task_id -> entries of that task, best first"""
 Admit = Callable[[ReplayCandidate], ReplayCandidate | None]
 """An entry -> the form in which it enters; None = it cannot."""
-ROUNDING = 1e-9
-"""So that a quarter of eight is two, whatever the floats say."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,9 +55,12 @@ class Injection:
     group_id: int
     trajectory_id: int
     """Of the entry's trajectory."""
-    replaced_trajectory_id: int
+    replaced_trajectory_id: int | None
+    """None = it stands beside the group."""
     policy_age: int | None
     as_likelihood: bool
+    beside: Trajectory | None = None
+    """The entry's, where no member has it."""
 
     def report(self, step: int, advantage: float, importance_ratio: float | None) -> ReplayUse:
         """The line for the coordinator."""
@@ -88,29 +93,38 @@ def inject(
 ) -> tuple[list[Group], list[Injection]]:
     """The groups with their injections, and what was injected. Counts the uses in `state`.
 
-    `trained_groups`: ids of the groups that enter the loss without an injection. `max_share` is of what is
-    trained on in the end: a flat group counts only once it has an injection.
+    `trained_groups`: ids of the groups that enter the loss without an injection.
     """
-    trained = sum(len(group.scored()) for group in groups if group.group_id in trained_groups)
+    room = ReplayRoom(groups, trained_groups, config)
     result: list[Group] = []
     injections: list[Injection] = []
-    for group in groups:
-        entry = None
-        with_this = trained + (0 if group.group_id in trained_groups else len(group.scored()))
-        has_room = len(injections) + 1 <= config.max_share * with_this + ROUNDING
-        if has_room and has_failed(group, config.threshold):
-            # An entry enters a batch once: two copies would share one trajectory id.
-            taken = {injection.entry_id for injection in injections}
-            offered = [one for one in candidates(group.task.task_id) if one.entry_id not in taken]
-            entry = best_entry(offered, admit, group, state, config)
-        if entry is None:
-            result.append(group)
-            continue
-        changed, injection = _replace_one(group, entry)
-        trained = with_this
-        state.uses[entry.entry_id] += 1
-        result.append(changed)
+
+    def entry_for(group: Group) -> ReplayCandidate | None:
+        # An entry enters a batch once: two copies would share one trajectory id.
+        taken = {injection.entry_id for injection in injections}
+        offered = [one for one in candidates(group.task.task_id) if one.entry_id not in taken]
+        return best_entry(offered, admit, group, state, config)
+
+    def take(injection: Injection) -> None:
+        state.uses[injection.entry_id] += 1
         injections.append(injection)
+
+    for group in groups:
+        changed = group
+        if has_failed(group, config.threshold) and room.has_room(group) and (entry := entry_for(group)):
+            if config.injection == "likelihood":
+                take(_beside(group, entry))
+            else:
+                changed, injection = _replace_one(group, entry)
+                take(injection)
+            room.count(group)
+        result.append(changed)
+    for group in groups:
+        if not room.has_room_beside():
+            break
+        if not has_failed(group, config.threshold) and (entry := entry_for(group)):
+            take(_beside(group, entry))
+            room.count_beside()
     return result, injections
 
 
@@ -149,13 +163,7 @@ def is_usable(entry: ReplayCandidate, config: ReplayConfig) -> bool:
 def _replace_one(group: Group, entry: ReplayCandidate) -> tuple[Group, Injection]:
     """The group with its worst member (lowest reward, then latest) replaced by the entry."""
     worst = min(group.scored(), key=lambda member: (member.reward, -member.trajectory_id))
-    newcomer = entry.trajectory.model_copy(
-        update={
-            "group_id": group.group_id,
-            "replay_entry_id": entry.entry_id,
-            "replay_label": entry.label,
-        }
-    )
+    newcomer = _newcomer(group, entry)
     members: tuple[Trajectory, ...] = tuple(newcomer if m is worst else m for m in group.trajectories)
     as_likelihood = not has_behaviour_logprobs(entry.trajectory)
     injection = Injection(
@@ -167,3 +175,27 @@ def _replace_one(group: Group, entry: ReplayCandidate) -> tuple[Group, Injection
         as_likelihood=as_likelihood,
     )
     return group.model_copy(update={"trajectories": members}), injection
+
+
+def _beside(group: Group, entry: ReplayCandidate) -> Injection:
+    """The entry imitated, whatever sampled it; no member is compared with it."""
+    newcomer = _newcomer(group, entry)
+    return Injection(
+        entry_id=entry.entry_id,
+        group_id=group.group_id,
+        trajectory_id=newcomer.trajectory_id,
+        replaced_trajectory_id=None,
+        policy_age=None,
+        as_likelihood=True,
+        beside=newcomer,
+    )
+
+
+def _newcomer(group: Group, entry: ReplayCandidate) -> Trajectory:
+    return entry.trajectory.model_copy(
+        update={
+            "group_id": group.group_id,
+            "replay_entry_id": entry.entry_id,
+            "replay_label": entry.label,
+        }
+    )

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from training.batch.advantages import GroupAdvantages, group_advantages
-from training.batch.reward_control import controlled_rewards
-from training.batch.samples import Sample, build_samples, fresh_tokens, has_behaviour_logprobs
+from training.batch.samples import Sample, fresh_tokens
 from training.batch.staleness_metrics import staleness, staleness_metrics, trajectory_ages
-from training.batch.void_turns import credit_of_turns
 from training.contracts.config import ExperimentConfig
-from training.contracts.config.algorithm import imitates_successes
-from training.contracts.config.reward_presets import reward_range
-from training.contracts.outcome import succeeded
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
-from training.contracts.types import Group, Trajectory, TrajectoryStatus
+from training.contracts.types import Group
 from training.render.renderer import Renderer
+from training.rollouts.group_samples import (
+    advantages_of,
+    is_trainable,
+    samples_beside,
+    teaches,
+    trained_advantages,
+    trained_samples,
+    true_rewards,
+)
 from training.rollouts.picture_check import PictureCheck
 from training.rollouts.replay_admission import ReplayAdmission
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
 from training.rollouts.rollout_metrics import rollout_metrics
-from training.rollouts.untrainable import LeftOut, Reason, Untrainable, check_lengths, check_recorded, without
+from training.rollouts.untrainable import LeftOut, Untrainable, check_recorded, without
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,23 +91,19 @@ def build_step_batch(
     left_out = LeftOut(pictures=pictures)
     stale: dict[int, int] = {}
     trainable = [_trainable(group, vocabulary, policy_version, config, left_out, stale) for group in groups]
-    plain = [_advantages(group, _true_rewards(group), config) for group in groups]
+    plain = [advantages_of(group, true_rewards(group), config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
-    injections: list[Injection] = []
     admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary)
-    final = trainable
-    if config.replay.enabled:
-        trained = {
-            group.group_id for group in trainable if _teaches(_trained_advantages(group, config), config)
-        }
-        final, injections = inject(
-            trainable, candidates, admission.admit, replay, config.replay, trained_groups=trained
-        )
+    final, injections = _with_replay(trainable, candidates, admission, replay)
     advantages: dict[int, float] = {}
     samples: list[Sample] = []
     for group in final:
-        result, own = _trained(group, renderer, config, left_out)
+        result, own = trained_samples(group, renderer, config, left_out)
         advantages |= result.advantages if result is not None else {}
+        samples += own
+    for entry in [one.beside for one in injections if one.beside is not None]:
+        own = samples_beside(entry, renderer, config, left_out)
+        advantages |= {one.trajectory_id: 0.0 for one in own}
         samples += own
     injections = [one for one in injections if one.trajectory_id in advantages]
     fresh = fresh_tokens(samples, policy_version, config.algorithm)
@@ -117,7 +116,7 @@ def build_step_batch(
         **_stale_token_metrics(samples, fresh, config),
         **left_out.metrics(),
         "rollout/unrecorded": float(
-            sum(not _is_trainable(member) for group in final for member in group.scored())
+            sum(not is_trainable(member) for group in final for member in group.scored())
         ),
     }
     return StepBatch(
@@ -128,6 +127,16 @@ def build_step_batch(
         metrics=metrics,
         groups=list(groups),
     )
+
+
+def _with_replay(
+    groups: list[Group], candidates: Candidates, admission: ReplayAdmission, replay: ReplayState
+) -> tuple[list[Group], list[Injection]]:
+    config = admission.config
+    if not config.replay.enabled:
+        return groups, []
+    trained = {group.group_id for group in groups if teaches(trained_advantages(group, config), config)}
+    return inject(groups, candidates, admission.admit, replay, config.replay, trained_groups=trained)
 
 
 def _ages(samples: list[Sample], policy_version: int, stale: dict[int, int]) -> dict[str, float]:
@@ -142,46 +151,6 @@ def _stale_token_metrics(
         return {}
     before, after = (sum(sample.num_loss_tokens for sample in some) for some in (samples, fresh))
     return {"async/masked_tokens": float(before - after)}
-
-
-def _true_rewards(group: Group) -> dict[int, float]:
-    """trajectory_id -> reward of the scored members."""
-    return {member.trajectory_id: float(member.reward or 0.0) for member in group.scored()}
-
-
-def _trained_rewards(group: Group, config: ExperimentConfig) -> dict[int, float]:
-    """What advantages are made of: other than the true ones only in a control run."""
-    return controlled_rewards(
-        _true_rewards(group),
-        config.algorithm.reward_control,
-        seed=config.optimiser.seed,
-        group_id=group.group_id,
-    )
-
-
-def _advantages(group: Group, rewards: dict[int, float], config: ExperimentConfig) -> GroupAdvantages | None:
-    algorithm = config.algorithm
-    return group_advantages(
-        rewards,
-        scale=algorithm.scale_advantages,
-        baseline=algorithm.baseline,
-        num_turns={member.trajectory_id: len(member.turns) for member in group.scored()},
-        discount=algorithm.turn_discount,
-        floor=algorithm.least_deviation * reward_range(config.rewards),
-    )
-
-
-def _trained_advantages(group: Group, config: ExperimentConfig) -> GroupAdvantages | None:
-    return _advantages(group, _trained_rewards(group, config), config)
-
-
-def _teaches(result: GroupAdvantages | None, config: ExperimentConfig) -> bool:
-    """Whether a group with these advantages enters the loss."""
-    if result is None:
-        return False
-    if imitates_successes(config.algorithm):
-        return True  # a group of successes alone has targets like any other
-    return not (result.has_zero_variance and config.algorithm.skip_zero_variance)
 
 
 def _trainable(
@@ -215,80 +184,3 @@ def _without_stale(
         if (newest if algorithm.mask_stale_tokens else oldest) > algorithm.max_staleness:
             stale[member.trajectory_id] = oldest
     return without(group, stale)
-
-
-def _trained(
-    group: Group, renderer: Renderer, config: ExperimentConfig, left_out: LeftOut
-) -> tuple[GroupAdvantages | None, list[Sample]]:
-    """Advantages and samples of a group; without each member that turns out to be untrainable."""
-    while True:
-        result = _trained_advantages(group, config)
-        if result is None:
-            return None, []
-        try:
-            return result, [
-                sample
-                for member in group.scored()
-                if _is_trainable(member) and not _is_left_out(member, config)
-                for sample in left_out.seen(_samples(member, result, renderer, config))
-            ]
-        except Untrainable as error:
-            left_out.add(error)
-            group = left_out.without(group)
-
-
-def _samples(
-    member: Trajectory, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
-) -> list[Sample]:
-    """Raises Untrainable."""
-    advantage = result.advantages[member.trajectory_id]
-    credit = credit_of_turns(
-        member,
-        advantage,
-        result.turns.get(member.trajectory_id, ()),
-        config.algorithm,
-        is_flat=not _teaches(result, config),
-    )
-    if not credit.trained:
-        return []
-    try:
-        samples = build_samples(
-            member,
-            renderer,
-            advantage=advantage,
-            turn_advantages=credit.advantages,
-            trained_turns=credit.trained,
-            likelihood_weight=config.replay.likelihood_weight,
-            merge_size=renderer.merge,
-            image_token_id=renderer.image_pad_id,
-        )
-    except ValueError as error:
-        raise Untrainable(member.trajectory_id, Reason.OTHER_CONTEXT, str(error)) from error
-    check_lengths(samples, config.sampling.max_context_tokens)
-    if imitates_successes(config.algorithm):
-        return [replace(sample, as_likelihood=True, likelihood_weight=1.0) for sample in samples]
-    weight = _imitation_weight(member, config)
-    return [replace(sample, imitation_weight=weight) for sample in samples]
-
-
-def _is_left_out(member: Trajectory, config: ExperimentConfig) -> bool:
-    """Rejected for want of a full score; or, own and ended by a limit, masked as overlong."""
-    if imitates_successes(config.algorithm) and not succeeded(member.score):
-        return True
-    is_cut = member.status is TrajectoryStatus.TRUNCATED and member.replay_entry_id is None
-    return is_cut and config.algorithm.mask_truncated
-
-
-def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
-    """SFT on success: the policy's own full scores; replay entries have their own weight."""
-    is_own_success = member.replay_entry_id is None and succeeded(member.score)
-    return config.algorithm.success_likelihood if is_own_success else 0.0
-
-
-def _is_trainable(member: Trajectory) -> bool:
-    """True for a replay entry and for a fully recorded trajectory.
-
-    A fresh trajectory with a turn that was never completed (its time ran out) counts in the group,
-    but it must not be imitated like a person's.
-    """
-    return bool(member.turns) and (member.replay_entry_id is not None or has_behaviour_logprobs(member))

@@ -18,6 +18,7 @@ from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.ledger import costs_of, usage_of
 from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.analysis.groups.group_cards import groups
+from webapp.analysis.groups.replay_effect import replay_effect
 from webapp.analysis.lineage.ledger import lineage_of
 from webapp.analysis.series.gpu_use import gpus_context
 from webapp.analysis.verdict.sentence import verdict_context
@@ -51,6 +52,7 @@ TABS = {
     "evaluations": ("Evaluations", ("evaluations",)),
     "gpus": ("GPUs", ("gpus",)),
     "attempts": ("Attempts", ("attempts",)),
+    "replay": ("Replay", ("replay",)),
     "cost": ("Cost", ("cost",)),
     "lineage": ("Lineage", ()),
 }
@@ -226,6 +228,11 @@ def cost(experiment: Experiment, request: MemberRequest) -> Context:
     }
 
 
+def replay(experiment: Experiment, request: MemberRequest) -> Context:
+    """What injections did to their tasks, and what the other families paid."""
+    return {"effect": replay_effect(experiment)}
+
+
 def lineage(experiment: Experiment, request: MemberRequest) -> Context:
     """Its family: what each changed from its parent, and which metrics moved."""
     return {"lineage": lineage_of(experiment)}
@@ -277,6 +284,7 @@ PARTS: dict[str, Callable[[Experiment, MemberRequest], Context]] = {
         checkpoints,
         gpus,
         attempts,
+        replay,
         cost,
         lineage,
         config,

@@ -38,6 +38,7 @@ TITLES = {
 } | {name: info.title for name, info in PROVIDERS.items()}
 ACRONYMS = {
     "kl": "KL",
+    "sft": "SFT",
     "url": "URL",
     "urls": "URLs",
     "ca": "CA",

@@ -101,7 +101,7 @@ def _form(trajectory: Trajectory, experiment: Experiment, versions: int | None) 
         return "warning", "not used: its policy's age is unknown" if skips else LIKELIHOOD
     if versions is not None and versions > replay.max_policy_age:
         return "warning", f"not used: its policy is older than {replay.max_policy_age} versions"
-    return "good", "reused as sampled"
+    return "good", LIKELIHOOD if replay.injection == "likelihood" else "reused as sampled"
 
 
 def _age_words(versions: int | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from testing.training.sample_values import make_group, make_trajectory, make_turn
 from testing.training.tiny_model import SIZE, screenshot
 from tests.training.conftest import toy_config
+from tests.training.rollouts.conftest import VOCABULARY
 from training.contracts.config import ConfigError
 from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Group, Observation, TrajectoryStatus
@@ -18,40 +18,12 @@ from training.render.history_window import SeenTurn
 from training.render.prompt_digest import prompt_digest
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorRefused
-from training.rollouts.picture_check import PictureCheck
-from training.rollouts.replay_injection import ReplayState
-from training.rollouts.step_batch import StepBatch, build_step_batch
+from training.rollouts.step_batch import StepBatch
 from training.rollouts.untrainable import Reason
-
-VOCABULARY = 400
 
 
 def no_picture(sha: str) -> bytes:
     raise FileNotFoundError(f"frame {sha} is not in the folder")
-
-
-@pytest.fixture
-def prepare(toy_model: Path, toy_renderer: Renderer):
-    def prepare(
-        groups: list[Group],
-        entries: tuple = (),
-        policy_version: int = 3,
-        png: Callable[[str], bytes] | None = None,
-        **sections: dict,
-    ) -> StepBatch:
-        config = toy_config(toy_model, **sections)
-        return build_step_batch(
-            groups,
-            Renderer(toy_renderer.tokenizer, toy_renderer.image_processor, config.prompt),
-            config,
-            candidates=lambda _: entries,
-            replay=ReplayState(),
-            policy_version=policy_version,
-            vocabulary=VOCABULARY,
-            pictures=PictureCheck(png) if png else None,
-        )
-
-    return prepare
 
 
 def test_errored_members_neither_train_nor_shift_the_mean(prepare) -> None:

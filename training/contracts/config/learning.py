@@ -55,6 +55,33 @@ class ReplayConfig(Section):
         ge=0,
         le=1,
     )
+    max_family_share: float = knob(
+        1.0,
+        "The same within one family, of all of its trajectories in a step: where a whole family fails, "
+        "this keeps its demonstrations from outweighing the other families. 1 = no such limit.",
+        ge=0,
+        le=1,
+    )
+    injection: Literal["recorded", "likelihood", "advantage"] = knob(
+        "recorded",
+        "How an entry enters a failed group. recorded = in a member's place: with its advantage and an "
+        "importance ratio where a policy sampled it, else imitated with likelihood_weight. advantage = in a "
+        "member's place, always with its advantage (ratio 1 without logprobs). likelihood = imitated beside "
+        "the group, whose failed members are then not trained on.",
+    )
+    max_advantage: float = knob(
+        0.0,
+        "What an injected entry's advantage is at most; in a group of eight that failed it is 2.5. 0 = no "
+        "such limit.",
+        ge=0,
+    )
+    sft_share: float = knob(
+        0.0,
+        "Accepted entries of the step's other tasks, whose groups did not fail, that are imitated beside "
+        "them, as a share of the step's trajectories: so that what the policy knows is not forgotten.",
+        ge=0,
+        le=1,
+    )
     max_uses: int = knob(4, "Uses of one entry per experiment.", ge=1)
     max_policy_age: int = knob(
         10_000,
@@ -72,7 +99,8 @@ class ReplayConfig(Section):
     )
     likelihood_weight: float = knob(
         0.5,
-        "Weight of the NLL term for entries without behaviour logprobs (human, oracle, rendered again).",
+        "Weight of the NLL term for entries that are imitated: without behaviour logprobs (human, oracle, "
+        "rendered again), or beside a group.",
         ge=0,
     )
     gold_first: bool = knob(True, "Prefer gold entries to accepted ones.")

@@ -116,7 +116,8 @@ class ReplayUseRecord(models.Model):
     entry = models.ForeignKey(ReplayEntry, on_delete=models.CASCADE, related_name="uses")
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="replay_uses")
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="replay_uses")
-    replaced = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="+")
+    replaced = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="+", null=True)
+    """None = it was imitated beside the group."""
     step = models.IntegerField()
     policy_age = models.IntegerField(null=True)
     as_likelihood = models.BooleanField(default=False)
