@@ -27,6 +27,20 @@ AREAS: dict[str, tuple[Claim, ...]] = {
     "On NVIDIA GPUs": gpu.GPU,
     **system.areas(),
 }
+TAUGHT = """\
+- GRPO makes a minority behaviour of the start the greedy one; First desk creates no new skill \
+([ADR 9](adr/0009-a-start-with-habits.md)). Rejection fine-tuning on the run's own successes does as well.
+- Compare seeds. Random rewards moved one of three seeds far up, by chance. A run that rises greedily and \
+not when sampled is called *sharpened*, not learned.
+- Look at how trajectories end. By OSWorld's rule a solved state counts even when no action is written \
+until the limit. `first-desk.v2` pays only what the agent ended, and `void_turns: no_credit` lets no turn \
+without an action have a positive advantage. Single steps still had up to 18 % of unparsable turns.
+- On one shared GPU train in turns. With GPUs for each side, one step ahead gives up to 1.7 times as many \
+trajectories; two steps ahead need a lower rate, and can fall back late.
+- With 0.0136 nats between engine and trainer, gspo's published clip against the engine takes the \
+gradient of a third of all on-policy sequences. One update per batch leaves a recomputed clip without work.
+- The verdict on top of a run says what came of it by paired tests; its remedy follows from when the \
+trouble began. A remedy is a suggestion: the tasks' own limits of turns win over any setting."""
 CONTROLS = """Held-out success by seed; every arm has the same start. Rejection fine-tuning, which uses only \
 the sign of the reward, does as well as GRPO. One run that rises greedily, and not when sampled, proves no \
 learning.
@@ -46,6 +60,7 @@ WHOLE_STEPS = """The real trainer, policy server and SGLang, with recorded scree
 On one shared GPU sampling ahead gains nothing: both sides compute at once and slow each other down."""
 DETAILS = {
     "Learning": (
+        ("What the runs teach", TAUGHT, str),
         ("Controls", CONTROLS, learning.controls),
         ("Algorithms", ALGORITHMS, learning.ablation),
         ("Turns without an action", VOID_TURNS, learning.void_turns),
