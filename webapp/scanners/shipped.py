@@ -37,6 +37,7 @@ SHIPPED: dict[str, Shipped] = {
     ),
     "garbled-text": Shipped("Text that says nothing", Rule(rule="garbled-text")),
     "leaving-the-task": Shipped("Goes where the task does not lead", Rule(rule="left-the-task")),
+    "lost-by-one-turn": Shipped("Lost by one turn", Rule(rule="lost-by-one-turn")),
     "unseen-reward": Shipped("Reward without a visible effect", Rule(rule="unseen-reward")),
 }
 """Name -> version 1 of it. Another definition is another version, and older ones stay."""

@@ -1,6 +1,6 @@
 """Transcripts as scanners read them: what was asked, said, done and seen. No score, reward or verdict.
 
-`Paid` adds rewards for the one shipped rule that is about them; what goes to a model is a `Transcript`.
+`Paid` adds rewards for the shipped rules that are about them; what goes to a model is a `Transcript`.
 """
 
 from __future__ import annotations
@@ -71,12 +71,14 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A transcript with what was paid for it."""
+    """A transcript with what was paid for it, and where it went wrong."""
 
     transcript: Transcript
     reward: float
     of_turns: tuple[float, ...]
     """Contributions of the turns' own terms, in the order of the turns."""
+    mistake_turn: int | None = None
+    """Index of the first turn that lost decisively, by the screens that its group shared."""
 
 
 def read_transcripts(pks: Sequence[int]) -> list[Paid]:
@@ -105,7 +107,12 @@ def read_transcripts(pks: Sequence[int]) -> list[Paid]:
         turns[pk].append(turn)
         paid[pk].append(terms_total(terms))
     return [
-        Paid(_transcript(found[pk], turns[pk]), found[pk].reward or 0.0, tuple(paid[pk]))
+        Paid(
+            _transcript(found[pk], turns[pk]),
+            found[pk].reward or 0.0,
+            tuple(paid[pk]),
+            found[pk].mistake_turn,
+        )
         for pk in pks
         if pk in found
     ]

@@ -35,7 +35,7 @@ CHOICES = {
     "purpose": tuple(member.value for member in Purpose),
     "source": tuple(member.value for member in Source),
     "success": ("yes", "ended", "limit", "no"),
-    "problem": ("errored", "parse"),
+    "problem": ("errored", "parse", "mistake"),
     "sort": tuple(SORTS),
 }
 ENDED_BY = {"ended": TrajectoryStatus.TERMINATED, "limit": TrajectoryStatus.TRUNCATED}
@@ -56,7 +56,7 @@ class TrajectoryFilter:
     success: str = ""
     """yes | ended | limit | no: full task score, by the agent's end or a limit's, or scored and below."""
     problem: str = ""
-    """errored | parse: ended by an error, or with unparsable completions."""
+    """errored | parse | mistake: ended by an error, with unparsable completions, or lost by one turn."""
     finding: str = ""
     """Primary key, as text, of a scanner that found something."""
     search: str = ""
@@ -112,6 +112,8 @@ class TrajectoryFilter:
             rows = rows.filter(status=TrajectoryStatus.ERRORED)
         elif self.problem == "parse":
             rows = rows.filter(num_parse_errors__gt=0)
+        elif self.problem == "mistake":
+            rows = rows.filter(mistake_turn__isnull=False)
         if self.finding:
             rows = rows.filter(findings__scanner=row_id(self.finding), findings__outcome="found")
         return rows

@@ -81,7 +81,7 @@ class Group(models.Model):
     parent = models.ForeignKey(
         "Trajectory", null=True, on_delete=models.SET_NULL, related_name="branch_groups"
     )
-    """Of a branch: the trajectory from which it was continued, in the state of `snapshot`."""
+    """Of a branch: from which it was continued, in the state of `snapshot`, or after the same actions."""
     branch_turn = models.IntegerField(null=True)  # turns before it are the parent's; null: no branch
     snapshot = models.ForeignKey("Snapshot", null=True, on_delete=models.SET_NULL, related_name="groups")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -134,8 +134,7 @@ class Trajectory(models.Model):
     """What made its token ids (`context_fingerprint`), once it ended; null = unknown, or nothing sampled."""
     host = models.CharField(max_length=120, blank=True)
     """Machine whose workers have to run it, since its snapshot lies there; "" = any."""
-    keeps_snapshots = models.BooleanField(default=False)
-    """A snapshot is kept before every turn from now on."""
+    keeps_snapshots = models.BooleanField(default=False)  # one before every turn from now on
     snapshot_problem = ReportedTextField(blank=True)
     """Why the last snapshot could not be kept; "" when it was."""
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL)
@@ -170,6 +169,7 @@ class Trajectory(models.Model):
     """The newest screen seen."""
     final_frame = models.CharField(max_length=64, blank=True)
     """The screen after the last action, before evaluation; "" when none was taken."""
+    mistake_turn = models.IntegerField(null=True)  # the first that lost decisively; null = none known
     thumbnail = models.CharField(max_length=64, blank=True)
     """The most telling screen, chosen at the end; "" until then."""
     created_at = models.DateTimeField(auto_now_add=True)

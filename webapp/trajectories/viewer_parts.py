@@ -16,6 +16,7 @@ from webapp.lib.turn_time import time_of
 from webapp.trajectories.action_words import actions_caption, actions_of, key_caps
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.queries.trajectories import brief_turns
+from webapp.trajectories.queries.turn_credit import Stretch
 from webapp.trajectories.turn_display import (
     UNSETTLED_WORDS,
     BriefTurn,
@@ -183,8 +184,25 @@ def milestone_lane(trajectory: Trajectory) -> dict[str, Any]:
     return {"milestones": rows, "num_reached": len(reached), "trajectory": trajectory}
 
 
-def reward_context(trajectory: Trajectory, turns: Sequence[TurnRecord | BriefTurn]) -> dict[str, Any]:
-    """The reward breakdown; while the trajectory runs, its turns' terms so far."""
+def credit_bars(stretches: Sequence[Stretch]) -> list[dict[str, Any]]:
+    """Value by turn as bars: each starts where the one before ended; percent of the shown range, with 0."""
+    edges = [0.0, *itertools.accumulate(one.change for one in stretches)]
+    low, span = min(edges), (max(edges) - min(edges)) or 1.0
+    return [
+        {
+            "stretch": one,
+            "left": round(100 * (min(start, end) - low) / span, 2),
+            "width": round(100 * abs(end - start) / span, 2),
+            "zero": round(100 * (0 - low) / span, 2),
+        }
+        for one, start, end in zip(stretches, edges, edges[1:], strict=False)
+    ]
+
+
+def reward_context(
+    trajectory: Trajectory, turns: Sequence[TurnRecord | BriefTurn], credit: Sequence[Stretch] = ()
+) -> dict[str, Any]:
+    """The reward breakdown and what each turn was worth; while it runs, its turns' terms so far."""
     is_scored = TrajectoryStatus(trajectory.status).is_scored()
     terms = trajectory.terms if trajectory.terms else running_terms(turns)
     return {
@@ -193,4 +211,5 @@ def reward_context(trajectory: Trajectory, turns: Sequence[TurnRecord | BriefTur
         "is_scored": is_scored,
         "bars": waterfall(terms, trajectory.reward),
         "so_far": terms_total(terms) if terms and not is_scored else None,
+        "credit": credit_bars(credit),
     }

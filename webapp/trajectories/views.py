@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -24,6 +25,7 @@ from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.queries import groups, trajectories
+from webapp.trajectories.queries.turn_credit import Stretch, credit_of
 from webapp.trajectories.side_by_side.group_turns import group_turns
 from webapp.trajectories.token_display import least_certain, tokens
 from webapp.trajectories.viewer_parts import (
@@ -117,7 +119,7 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "next_group": next_group,
         "entries": [(one, trajectories.replay_uses_of(one)) for one in entries],
         "findings": trajectory.findings.filter(outcome="found").select_related("scanner"),
-        **reward_context(trajectory, turns.turns),
+        **reward_context(trajectory, turns.turns, credit_of(group).get(trajectory.pk, ()) if lane else ()),
         **branch_context(request, trajectory),
     }
     return render(request, "trajectories/detail.html", ctx)
@@ -178,7 +180,7 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     trajectory = get_trajectory(request, pk)
     turns = trajectories.brief_turns(trajectory)
     ctx: dict[str, Any] = {
-        **reward_context(trajectory, turns),
+        **reward_context(trajectory, turns, _credit(trajectory)),
         "group": trajectory.group,
         "experiment": trajectory.experiment,
         "end_frame": end_frame(trajectory, turns),
@@ -195,6 +197,13 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
             "numTurns": len(turns),
         }
     )
+
+
+def _credit(trajectory: Trajectory) -> Sequence[Stretch]:
+    """Of what has ended; a long group's is on its own page alone."""
+    if not trajectory.is_final or groups.has_long_lane(trajectory.group):
+        return ()
+    return credit_of(trajectory.group).get(trajectory.pk, ())
 
 
 @require_safe
@@ -216,6 +225,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     group = get_group(request, pk)
     num_shown = max(MIN_GROUP_CELLS, MAX_GROUP_CELLS // max(1, group.trajectories.count()))
     lane = groups.group_lane(group, None, num_shown=num_shown)
+    credit = credit_of(group)
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {
@@ -224,7 +234,9 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "experiment": group.experiment,
         "is_lost": Group.objects.filter(lost_groups(), pk=pk).exists(),
         "lane": lane,
-        "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
+        "columns": [
+            (row, reward_context(row.trajectory, [], credit.get(row.trajectory.pk, ()))) for row in lane.rows
+        ],
         "turns": group_turns(lane, first=whole_number(request.GET.get("from", "") or "0", "from")),
         "equal": equal_rewards_of(
             group,

@@ -13,7 +13,7 @@ from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room
 from webapp.lib.remote_calls import OwnWorker, TeamTrajectory, env_host
-from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.queries import branches as branch_queries
 from webapp.trajectories.row_to_types import turn_of
 from webapp.trajectories.services import parking
@@ -35,6 +35,10 @@ class Branch:
     """The text of the agent's first observation."""
     milestones: tuple[ReachedMilestone, ...] = ()
     """That were reached in these turns."""
+    is_redone: bool = False
+    """Without a snapshot: these turns' actions are done again."""
+    screen: str = ""
+    """Of one that is redone: sha256 of the parent's screen where it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +119,11 @@ def lone_config(group: Group) -> dict[str, Any]:
 
 
 def _branch_of(row: Trajectory) -> Branch:
-    snapshot = row.group.snapshot
+    snapshot, at = row.group.snapshot, {"trajectory": row.group.parent_id, "index": row.group.branch_turn}
+    is_redone = snapshot is None and not row.host  # a machine is named where a snapshot lay
     return Branch(
+        is_redone=is_redone,
+        screen=TurnRecord.objects.get(**at).frame if is_redone else "",
         snapshot=snapshot.name if snapshot else "",
         turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
         text=branch_queries.first_text(row),

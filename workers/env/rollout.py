@@ -23,6 +23,7 @@ from workers.desktops.late_repaints import Unsettled
 from workers.env.actors import Actor, Decision
 from workers.env.measured_turn import measured_turn
 from workers.env.policy_client import ContextFull
+from workers.env.redone_turns import redo
 from workers.env.takeover.takeovers import Takeover, Takeovers
 from workers.env.turn_reports import begin_turn
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
@@ -121,9 +122,13 @@ class Rollout:
         if branch is None:
             self._environment.prepare(self._task)
             return
-        wake_from(self._environment, branch.snapshot)
+        if branch.is_redone:
+            self._environment.prepare(self._task)
+            redo(self._environment, self._hands, branch)
+        else:
+            wake_from(self._environment, branch.snapshot)
+            self._hands.note(action for turn in branch.turns for action in turn.actions)
         self._turns.extend(branch.turns)
-        self._hands.note(action for turn in branch.turns for action in turn.actions)
         self._actor.resume(branch.turns)
 
     def _max_turns(self) -> int:

@@ -25,6 +25,7 @@ from workers.env import slots
 from workers.env.actors import Actor, IdleActor, NoPolicy, OracleActor, PolicyActor, ScriptedActor
 from workers.env.desktops_in_use import key_of
 from workers.env.policy_client import PolicyError
+from workers.env.redone_turns import NotReproduced
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.running_trajectories import held
 from workers.env.takeover.screen_offer import screen_offered
@@ -46,6 +47,7 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
     OracleError: "oracle",
     TermError: "reward",
     SnapshotLost: "snapshot_gone",
+    NotReproduced: "not_reproduced",
 }
 """Errors after which the environment is still good -> the kind that is recorded."""
 

@@ -211,3 +211,37 @@ def test_a_desktop_that_is_lost_over_a_snapshot_is_lost(machine):
     errors = set(group.trajectories.values_list("status", "error_kind"))
     assert errors == {("errored", "desktop_infra")}
     assert group.trajectories.count() == 2  # its place was run again
+
+
+def redone(parent: Trajectory, turn: int) -> Trajectory:
+    """A branch of the oracle without a snapshot, run to its end."""
+    request = GroupSpec(
+        task=parent.task,
+        size=1,
+        purpose=Purpose.BRANCH,
+        source=Source.ORACLE,
+        redone=(parent, turn),
+    )
+    group = create_group(request=request, team_id=parent.team_id, experiment=parent.experiment)
+    return run_all(group).trajectories.order_by("-id")[0]
+
+
+def test_without_a_snapshot_a_branch_does_the_turns_before_again(machine):
+    parent = run_group().trajectories.get()
+    acts, act = [], machine.act
+    machine.act = lambda action: (acts.append(machine.pressed), act(action))
+    branch = redone(parent, 2)
+    assert (branch.status, branch.score, branch.error) == ("terminated", 1.0, "")
+    assert acts == [0, 1, 2], "two turns of the parent, then its own"
+    assert machine.calls == ["prepare", "prepare"]
+    frames = [list(row.turns.values_list("frame", flat=True)) for row in (branch, parent)]
+    assert frames[0] == frames[1]
+
+
+def test_a_screen_that_differs_is_another_state_and_scores_nothing(machine):
+    parent = run_group().trajectories.get()
+    parent.turns.filter(index=2).update(frame="0" * 64)
+    branch = redone(parent, 2)
+    assert (branch.status, branch.error_kind, branch.reward) == ("errored", "not_reproduced", None)
+    assert "before turn 3" in branch.error
+    assert redone(parent, 1).score == 1.0, "nothing is compared behind its turn"

@@ -56,13 +56,18 @@ def turns(request: MemberRequest, pk: int) -> HttpResponse:
         "entries": entries,
         "labels": labels,
         "is_edited": bool(entry and entry.edit),
-        "rows": [_row(turn, mine, balance[turn.index], edit) for turn in trajectory.turns.order_by("index")],
+        "rows": [
+            _row(turn, mine, balance[turn.index], edit, trajectory.mistake_turn)
+            for turn in trajectory.turns.order_by("index")
+        ],
         "may_label": Role(request.membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/turns.html", ctx)
 
 
-def _row(turn: TurnRecord, mine: ProcessLabel | None, balance: int, edit: TurnEdit) -> dict[str, Any]:
+def _row(
+    turn: TurnRecord, mine: ProcessLabel | None, balance: int, edit: TurnEdit, mistake: int | None
+) -> dict[str, Any]:
     state, corrected = edit.state_of(turn.index), edit.actions.get(turn.index)
     if state == "trained" and ((balance < 0 and not corrected) or turn.is_context):
         state = "context"
@@ -70,6 +75,7 @@ def _row(turn: TurnRecord, mine: ProcessLabel | None, balance: int, edit: TurnEd
         "turn": turn,
         "shown": turn_json(turn, with_raw=False),
         "rating": mine.ratings.get(str(turn.index)) if mine else None,
+        "is_mistake": mistake == turn.index,
         "is_first_wrong": mine is not None and mine.first_wrong == turn.index,
         "balance": balance,
         "state": state,
@@ -129,6 +135,8 @@ def _changed(old: TurnEdit, request: MemberRequest, trajectory: Trajectory, inde
             return replace(old, first=None if old.first == index or index == 0 else index)
         case "last":
             return replace(old, last=None if old.last == index else index)
+        case "before" if index:
+            return replace(old, last=index - 1)
         case "correct":
             text = request.POST.get("action", "")
             action = _action_of(text, trajectory, index)

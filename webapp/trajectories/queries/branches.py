@@ -48,6 +48,17 @@ def usable_snapshot(trajectory: Trajectory, turn: int) -> Snapshot:
     return snapshot
 
 
+def redoable(trajectory: Trajectory, turn: int) -> None:
+    """Whether its turns before this one can be done again. Raises BranchRefused."""
+    before = trajectory.turns.filter(index__lte=turn)
+    if before.count() != turn + 1:
+        raise BranchRefused("turn", f"It has no turn {turn + 1}, so its screen there is not known.")
+    if before.filter(frame="").exists():
+        raise BranchRefused("turn", "A screen before that turn was not kept: nothing could be compared.")
+    if not _has_policy(trajectory):
+        raise BranchRefused("source", NO_POLICY)
+
+
 def candidates(trajectory: Trajectory) -> list[Continuation]:
     """Who might go on from some turn of a trajectory; the turn itself is looked at when one is asked for."""
     found = [Continuation(Source.POLICY, "" if _has_policy(trajectory) else NO_POLICY)]

@@ -10,6 +10,7 @@ from training.contracts.types import Purpose, Source
 from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import publish
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.queries.turn_credit import credit_of, mistake_of
 from webapp.trajectories.services.branch_turns import copy_parents_turns
 from webapp.trajectories.services.verifications import note_verification
 
@@ -60,6 +61,13 @@ def queue_place(trajectory: Trajectory, *, tries: int) -> None:
     copy_parents_turns(again)
 
 
+def note_mistakes(group: Group) -> None:
+    """Keep the decisive mistake of each member for lists and scanners."""
+    for key, stretches in credit_of(group).items():
+        if (turn := mistake_of(stretches)) is not None:
+            Trajectory.objects.filter(pk=key).update(mistake_turn=turn)
+
+
 def count_place(trajectory: Trajectory, *, scored: bool) -> None:
     """One place of the group is final; the last one finishes the group."""
     Group.objects.filter(pk=trajectory.group_id).update(
@@ -76,6 +84,8 @@ def count_place(trajectory: Trajectory, *, scored: bool) -> None:
     if finished:
         values["finished_at"] = timezone.now()
     Group.objects.filter(pk=group.pk).update(**values)
+    if finished and values["reward_std"]:
+        note_mistakes(group)
     if finished and group.purpose == Purpose.VERIFICATION and not group.is_cancelled:
         note_verification(group)
     if not group.experiment_id:

@@ -29,6 +29,8 @@ class GroupSpec:
     policy_version: int | None = None
     snapshot: Snapshot | None = None
     """Of a branch: the state in which its desktops start."""
+    redone: tuple[Trajectory, int] | None = None
+    """Of a branch without one: the trajectory whose actions before this turn are done again."""
     desktops: DesktopConfig | None = None
     """Where they run when there is no experiment to say so; None: the defaults."""
     reads_texts: bool = False
@@ -36,6 +38,8 @@ class GroupSpec:
 
     def lineage(self) -> dict[str, Any]:
         """Columns of the group that tell whose branch it is."""
+        if self.redone is not None:
+            return {"parent": self.redone[0], "branch_turn": self.redone[1]}
         if self.snapshot is None:
             return {}
         return {

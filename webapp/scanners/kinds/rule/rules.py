@@ -1,4 +1,4 @@
-"""Rules of Deskhand's own. Pure functions; only `unseen_reward` looks at what was paid."""
+"""Rules of Deskhand's own. Pure functions; `unseen_reward` and `lost_by_one_turn` look at what was paid."""
 
 from __future__ import annotations
 
@@ -91,6 +91,13 @@ def unseen_reward(paid: Paid) -> Hit | None:
     return Hit(None, f"paid {paid.reward:.2f}, and the screen never changed")
 
 
+def lost_by_one_turn(paid: Paid) -> Hit | None:
+    """Siblings that saw the same screens say which turn lost; known once the whole group has ended."""
+    if paid.mistake_turn is None:
+        return None
+    return Hit(paid.mistake_turn, "the first turn behind which its siblings' mean reward fell decisively")
+
+
 def _acts(turn: TranscriptTurn) -> bool:
     return (turn.action or {}).get("kind") not in (None, "wait", "terminate")
 
@@ -103,6 +110,7 @@ RULES = {
     "left-the-task": ShippedRule(
         "Types addresses or system commands that the instruction does not name", left_the_task
     ),
+    "lost-by-one-turn": ShippedRule("One turn lost what its siblings won", lost_by_one_turn),
     "unseen-reward": ShippedRule("Paid although the screen did not change", unseen_reward),
 }
 """Name -> rule; never edited once shipped, as stored findings must stay explainable."""
