@@ -119,11 +119,12 @@ def lone_config(group: Group) -> dict[str, Any]:
 
 
 def _branch_of(row: Trajectory) -> Branch:
-    snapshot, at = row.group.snapshot, {"trajectory": row.group.parent_id, "index": row.group.branch_turn}
+    snapshot, group = row.group.snapshot, row.group
     is_redone = snapshot is None and not row.host  # a machine is named where a snapshot lay
+    begins = TurnRecord.objects.filter(trajectory=group.parent_id, index=group.branch_turn)
     return Branch(
         is_redone=is_redone,
-        screen=TurnRecord.objects.get(**at).frame if is_redone else "",
+        screen=begins.values_list("frame", flat=True).first() or "" if is_redone else "",
         snapshot=snapshot.name if snapshot else "",
         turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
         text=branch_queries.first_text(row),
