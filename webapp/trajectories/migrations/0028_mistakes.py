@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('trajectories', '0026_texts_of_turns'),
+        ('trajectories', '0027_plain_of_marked_pictures'),
     ]
 
     operations = [
