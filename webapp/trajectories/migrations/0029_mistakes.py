@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('trajectories', '0027_plain_of_marked_pictures'),
+        ('trajectories', '0028_texts_of_lone_groups'),
     ]
 
     operations = [
