@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from testing.factories import make_experiment, make_group, make_trajectory
+from testing.factories import make_experiment, make_group, make_team, make_trajectory
 from training.contracts.types import Purpose
 from webapp.accounts.models import Team
 from webapp.experiments.models import Attempt, AttemptStatus
@@ -16,6 +16,11 @@ from webapp.trajectories.queries.turn_credit import credit_of
 from webapp.trajectories.services.credit_measures import measure_turns
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 import hashlib
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
-from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.accounts.models import Team
+from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
+from webapp.accounts.models import Role, Team
 from webapp.scanners.kinds.rule.rules import lost_by_one_turn
 from webapp.scanners.transcripts import read_transcripts
 from webapp.trajectories.filters import TrajectoryFilter
@@ -15,6 +16,18 @@ from webapp.trajectories.queries.turn_credit import Stretch, credit_of, mistake_
 from webapp.trajectories.services.group_places import note_mistakes
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def operator(client: Client, team: Team) -> User:
+    user = make_user(Role.OPERATOR, team=team)
+    client.force_login(user)
+    return user
 
 
 def sha(screen: str) -> str:

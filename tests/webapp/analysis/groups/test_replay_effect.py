@@ -1,16 +1,37 @@
 """What injections did to their tasks, and what the other families paid, on the experiment's page."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from testing.evaluation_rows import make_evaluation
-from testing.factories import make_experiment, make_group, make_replay_entry, make_task, make_trajectory
-from webapp.accounts.models import Team
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_team,
+    make_trajectory,
+    make_user,
+)
+from webapp.accounts.models import Role, Team
 from webapp.analysis.groups.replay_effect import replay_effect
 from webapp.experiments.models import Experiment
 from webapp.replay.models import ReplayUseRecord
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def operator(client: Client, team: Team) -> User:
+    user = make_user(Role.OPERATOR, team=team)
+    client.force_login(user)
+    return user
 
 
 @pytest.fixture
