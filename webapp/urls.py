@@ -16,6 +16,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", api_routes),
     path("", include("webapp.operations.urls")),
+    path("", include("webapp.home.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.experiment_pages.urls")),
     path("", include("webapp.launch.urls")),

@@ -3,11 +3,13 @@ import { startNotices } from "./lib/browser_notices.js";
 import { startTableExports } from "./lib/exports.js";
 import { bind, showHelp } from "./lib/keyboard_shortcuts.js";
 import { startParts } from "./lib/live_parts.js";
+import { startPalette } from "./lib/palette.js";
 import { refreshTimes } from "./lib/relative_times.js";
 
 const EVERYWHERE = "Everywhere";
 
 startTableExports();
+startPalette();
 bind("?", "Show or hide this help", showHelp, EVERYWHERE);
 for (const link of document.querySelectorAll("[data-go]")) {
   bind(`g ${link.dataset.go}`, `Go to ${link.dataset.goLabel ?? link.textContent.trim()}`, () => link.click(), EVERYWHERE);

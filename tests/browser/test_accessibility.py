@@ -110,6 +110,7 @@ def furnished(people: People) -> list[str]:
     link = make_link(version=report, user=people.operator, days=7)
     return [
         f"/sweeps/{sweep.pk}/",
+        "/",
         "/experiments/prices/",
         "/experiments/",
         f"/experiments/delete/?id={experiment.pk}",

@@ -100,7 +100,9 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     ),  # asked from this machine; test_metrics has the rest
     "login": Row("get", "/login/", 302, 302, 302, 200),
     "logout": Row("post", "/logout/", 302, 302, 302),
-    "home": Row("get", "/", 302, 302, 302),
+    "home": page("/"),
+    "home-needs": page("/home/needs/"),
+    "find": page("/find/?q=12"),
     "frame-show": Row("get", "/frames/{frame}.jpg", 200, 200, 404, 404),
     # --- documentation: without a built site no page is there
     "help-show": Row("get", "/help/", 302, 302, 302),
@@ -574,7 +576,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:undo_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/undo", 409)),
 }
 READ_BY_ANY_METHOD = {
-    *("healthz", "readyz", "home", "frame-show", "queue-rows"),
+    *("healthz", "readyz", "frame-show", "queue-rows"),
     *("api:api-root", "api:openapi-json", "api:openapi-view"),
 }
 """They change nothing, so they ask for no method."""

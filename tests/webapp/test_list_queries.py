@@ -11,6 +11,7 @@ pytestmark = pytest.mark.django_db
 
 MAX_QUERIES = 10
 LISTS = (
+    "/",
     "/experiments/",
     "/queue/",
     "/trajectories/",

@@ -119,7 +119,7 @@ class AuditAction(models.TextChoices):
     PAUSED = "paused", "Paused"
     RESUMED = "resumed", "Resumed"
     CANCELLED = "cancelled", "Cancelled"
-    CANCEL_UNDONE = "cancel_undone", "Took a cancel back"
+    CANCEL_UNDONE = "cancel_undone", "Undid a cancel"
     EDITED = "edited", "Renamed, tagged or archived"
     DELETED = "deleted", "Deleted"
     SHARED = "shared", "Shared a report"
@@ -127,7 +127,7 @@ class AuditAction(models.TextChoices):
     REORDERED = "reordered", "Changed the queue"
     BRANCHED = "branched", "Branched"
     LABELLED = "labelled", "Labelled"
-    LABEL_UNDONE = "label_undone", "Took a label back"
+    LABEL_UNDONE = "label_undone", "Undid a label"
     EXPORTED = "exported", "Exported"
     EXPORT_REMOVED = "export_removed", "Removed an export"
     IMPORTED = "imported", "Imported"
@@ -190,6 +190,13 @@ class AuditEntry(models.Model):
         """The object's page; "" when it has none."""
         name = OBJECT_PAGES.get(self.kind)
         return reverse(name, args=[self.object_id]) if name and self.object_id else ""
+
+    @property
+    def detail_words(self) -> str:
+        """What else there is to know: "new account: yes · runs: 6"."""
+        said = {True: "yes", False: "no"}
+        each = {key: said[it] if isinstance(it, bool) else it for key, it in self.detail.items()}
+        return " · ".join(f"{key.replace('_', ' ')}: {it}" for key, it in each.items())
 
 
 class SavedView(models.Model):

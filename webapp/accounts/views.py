@@ -68,7 +68,6 @@ def show_profile(request: MemberRequest) -> HttpResponse:
     """Own teams, password and API tokens; also for a user who is in no team yet."""
     request.membership = current_membership(request)  # type: ignore[assignment]
     context = {
-        "nav": "profile",
         "mine": memberships(request),
         "tokens": request.user.api_tokens.order_by("-id"),
         "now": timezone.now(),
@@ -122,7 +121,6 @@ def show_team(request: MemberRequest) -> HttpResponse:
     held = member(request)
     rows = held.team.memberships.select_related("user").order_by("user__username")
     context = {
-        "nav": "team",
         "team": held.team,
         "members": rows,
         "roles": Role.choices,

@@ -105,7 +105,6 @@ def compare(request: HttpRequest) -> HttpResponse:
     costs = costs_of(prices_of(team), [experiment.pk for experiment in experiments])
     ctx: dict[str, Any] = {
         "costs": _cost_lines([costs[experiment.pk] for experiment in experiments]),
-        "nav": "experiments",
         "rows": rows,
         "intervals": [
             ("Sampled", [pair.sampled for pair in latest]),

@@ -241,29 +241,11 @@ def _sweep_lines(experiments: Iterable[Experiment]) -> dict[int | None, SweepLin
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What the list page knows before it reads its rows."""
-
-    total: int
-    """Experiments in the filter."""
-    num_waiting: int
-    """Of all teams."""
-    cursor: int
-    """Newest event of the queue's stream."""
-
-
-def counts(rows: QuerySet[Experiment]) -> Counts:
-    """One query, unless nothing fits the filter."""
-    waiting = Experiment.objects.filter(status=ExperimentStatus.QUEUED).order_by()
-    num_waiting = waiting.values("status").annotate(number=Count("pk")).values("number")
+def count_and_cursor(rows: QuerySet[Experiment]) -> tuple[int, int]:
+    """Experiments in the filter, and the newest event of the queue's stream; one query, unless none fits."""
     cursor = Stream.objects.filter(name="queue").values("last_seq")
-    found = rows.order_by().aggregate(
-        total=Count("pk"), waiting=Max(Subquery(num_waiting)), cursor=Max(Subquery(cursor))
-    )
-    if not found["total"]:
-        return Counts(0, waiting.count(), last_seq("queue"))
-    return Counts(found["total"], found["waiting"] or 0, found["cursor"] or 0)
+    found = rows.order_by().aggregate(total=Count("pk"), cursor=Max(Subquery(cursor)))
+    return (found["total"], found["cursor"] or 0) if found["total"] else (0, last_seq("queue"))
 
 
 def filter_choices(team: Team) -> dict[str, list[str]]:

@@ -11,7 +11,15 @@ from django.db.models.functions import Coalesce, JSONObject
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import TrajectoryStatus
 from webapp.analysis.series.metric_series import ROLLED_BACK
-from webapp.experiments.models import Attempt, CheckpointRecord, Evaluation, Experiment, MetricPoint
+from webapp.experiments.models import (
+    Attempt,
+    CheckpointRecord,
+    Evaluation,
+    Experiment,
+    ExperimentStatus,
+    GpuSample,
+    MetricPoint,
+)
 from webapp.experiments.queries.lost_attempts import lost_trajectories
 from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import cursor_of
@@ -29,6 +37,8 @@ def read_with_experiment(pk: int) -> dict[str, Combinable]:
         + _number_of(Evaluation, "checkpoint__experiment"),
         "num_checkpoints": _number_of(CheckpointRecord, "experiment"),
         "num_attempts": _number_of(Attempt, "experiment"),
+        "num_gpu_samples": _number_of(GpuSample, "experiment"),
+        "num_clones": _number_of(Experiment, "cloned_from"),
         "num_roll_backs": _number_of(MetricPoint, "experiment", name=ROLLED_BACK),
         "trajectory_counts": _counts(),
         "lost_counts": _lost_counts(),
@@ -39,6 +49,23 @@ def tab_counts(experiment: Experiment) -> dict[str, int]:
     """Tab -> the number on it, of an experiment that was read with them."""
     names = ("evaluations", "checkpoints", "attempts")
     return {name: number for name in names if (number := getattr(experiment, f"num_{name}"))}
+
+
+def empty_tabs(experiment: Experiment) -> set[str]:
+    """Tabs that show nothing, of an experiment that was read with their numbers. What a run that goes on is
+    going to fill is not empty."""
+    known: Any = experiment  # with what `read_with_experiment` adds
+    came_from = known.cloned_from_id or "/" in known.settings.model.path
+    filled = {
+        "gpus": known.num_gpu_samples,
+        "cost": known.num_attempts,
+        "lineage": came_from or known.num_clones or known.num_checkpoints,
+    }
+    if ExperimentStatus(known.status).is_final():
+        number = trajectory_counts(experiment)["total"]
+        filled |= {"desktops": number, "groups": number, "attempts": known.num_attempts}
+        filled |= {"evaluations": known.num_evaluations, "checkpoints": known.num_checkpoints}
+    return {name for name, number in filled.items() if not number}
 
 
 def trajectory_counts(experiment: Experiment) -> dict[str, int]:

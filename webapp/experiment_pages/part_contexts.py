@@ -28,7 +28,6 @@ from webapp.experiment_pages.page_counts import trajectory_counts, updates_made
 from webapp.experiments.knob_values import baseline_of, changed_knobs, flatten
 from webapp.experiments.log_files import log_files
 from webapp.experiments.models import (
-    EXPERIMENT_TRANSITIONS,
     AlarmStatus,
     Experiment,
     ExperimentStatus,
@@ -73,7 +72,6 @@ RECENT_PER_TILE = 4
 def header(experiment: Experiment, request: MemberRequest) -> Context:
     """Status, message, ETA and which actions are possible."""
     stages = stage_progress.stage_views(experiment)
-    targets = EXPERIMENT_TRANSITIONS[ExperimentStatus(experiment.status)]
     role = Role(request.membership.role)
     return {
         "eta": stage_progress.experiment_eta(experiment, stages),
@@ -82,11 +80,7 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
         "reward_control": experiment.settings.algorithm.reward_control,
         # "Running." beside the badge says nothing.
         "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
-        "can_pause": bool(targets & {ExperimentStatus.PAUSING})
-        or experiment.status == ExperimentStatus.QUEUED,
-        "can_resume": experiment.status in (ExperimentStatus.PAUSED, ExperimentStatus.FAILED)
-        and not experiment.is_sample,
-        "can_cancel": bool(targets & {ExperimentStatus.CANCELLING, ExperimentStatus.CANCELLED}),
+        "can": experiment.possible_actions,
         "may_operate": role.includes(Role.OPERATOR),
     }
 

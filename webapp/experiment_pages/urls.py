@@ -1,12 +1,10 @@
 """Routes of the list, the queue and the experiment page."""
 
 from django.urls import path
-from django.views.generic import RedirectView
 
 from webapp.experiment_pages import action_views, comparison, edit_views, part_views, views
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="experiment-list"), name="home"),
     path("experiments/", views.experiment_list, name="experiment-list"),
     path("experiments/rows/", views.experiment_rows, name="experiment-rows"),
     path("experiments/compare/", comparison.compare, name="experiment-compare"),

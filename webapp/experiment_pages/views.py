@@ -15,7 +15,7 @@ from webapp.accounts.models import Role, SavedView
 from webapp.accounts.queries.saved_views import hidden_columns, view_menu
 from webapp.accounts.services.audit_log import log_viewing, viewing_session
 from webapp.experiment_pages import experiment_table
-from webapp.experiment_pages.page_counts import read_with_experiment, tab_counts
+from webapp.experiment_pages.page_counts import empty_tabs, read_with_experiment, tab_counts
 from webapp.experiment_pages.part_contexts import TABS, context_of
 from webapp.experiments.access import get_experiment
 from webapp.experiments.models import ExperimentStatus
@@ -57,20 +57,18 @@ def _list_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
     filters = {name: request.GET.get(name, "") for name in experiment_table.FILTERS}
     rows = experiment_table.filtered(membership.team, filters)
-    counts = experiment_table.counts(rows)
+    total, cursor = experiment_table.count_and_cursor(rows)
     pages = Paginator(rows, experiment_table.PAGE_SIZE)
-    pages.count = counts.total  # read already, together with the cursor and before the rows
+    pages.count = total  # read already, together with the cursor and before the rows
     page = pages.get_page(request.GET.get("page"))
     return {
-        "nav": "experiments",
         "filters": filters,
         "is_filtered": any(value for name, value in filters.items() if name != "sort"),
         "sort": filters["sort"] or "newest",
         "page": page,
         "rows": experiment_table.list_rows(page.object_list),
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
-        "num_waiting": counts.num_waiting,
-        "cursor": counts.cursor,
+        "cursor": cursor,
         "hidden": hidden_columns(request.GET, experiment_table.COLUMNS),
     }
 
@@ -106,10 +104,8 @@ def _queue_context(request: MemberRequest) -> dict[str, Any]:
         item["before_next"] = ids[index + 2] if index + 2 < len(ids) else ""
         item["is_last"] = index == len(ids) - 1
     return {
-        "nav": "experiments",
         **found,
         "waiting": waiting,
-        "num_waiting": len(waiting),
         "num_gpu_workers": state.num_workers,
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "team": membership.team,
@@ -127,14 +123,13 @@ def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
         log_viewing(**viewing, team=experiment.team_id, is_known=experiment.is_watched)  # type: ignore[attr-defined]
     tab = request.GET.get("tab", "overview")
     tab = tab if tab in TABS else "overview"
-    counts = tab_counts(experiment)
+    counts, empty = tab_counts(experiment), empty_tabs(experiment) - {tab}
     ctx: dict[str, Any] = {
-        "nav": "experiments",
         "experiment": experiment,
         "stream": experiment_stream(pk),
         "cursor": experiment.cursor or 0,  # type: ignore[attr-defined]
         "tab": tab,
-        "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],
+        "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items() if name not in empty],
         "has_ended": has_ended,
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }

@@ -13,6 +13,11 @@ class GuardInfo:
     brought_about_by: tuple[str, ...] = ()
     """Guards that, when they fire, explain this one; the likeliest first."""
 
+    @property
+    def is_share(self) -> bool:
+        """Whether what it watches is a share of 1."""
+        return self.metric.endswith(("_rate", "_fraction"))
+
 
 GUARDS: dict[str, GuardInfo] = {
     "errored_trajectories": GuardInfo(title="Errored trajectories", metric="rollout/errored_rate"),

@@ -101,7 +101,6 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     operations = recent_operations()
     wanted = request.GET.get("view", "")
     return {
-        "nav": "fleet",
         "cursor": cursor,
         "may_operate": may_operate,
         "may_add_hosts": may_operate and Role(membership.role).includes(Role.ADMIN),
@@ -130,7 +129,6 @@ def _desktop_context(request: HttpRequest, name: str) -> dict[str, Any]:
     row = get_object_or_404(Desktop.objects.select_related("worker"), name=name)
     operations = recent_operations(target=name)
     return {
-        "nav": "fleet",
         "may_operate": bool(desktop_verbs(request, membership, row)),
         "row": desktops.with_trajectories([row], membership.team)[0],
         "operations": operations,

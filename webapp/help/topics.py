@@ -40,7 +40,8 @@ TOPICS = {
 }
 """Every page names its question by a key of this table."""
 PAGES = {
-    **dict.fromkeys(("home", "experiment-list", "experiment-detail", "experiments-delete"), "experiments"),
+    "home": "front",
+    **dict.fromkeys(("experiment-list", "experiment-detail", "experiments-delete"), "experiments"),
     "experiment-compare": "compare",
     **dict.fromkeys(("evaluation-matrix", "success-by-domain", "task-side-by-side"), "evaluations"),
     **dict.fromkeys(

@@ -43,7 +43,7 @@ def _render(request: HttpRequest, template: str, context: dict[str, Any]) -> Htt
     """In the frame of the current team; people without one may read, too."""
     if current_membership(request):
         member(request)
-    return render(request, template, {"nav": "help", **context})
+    return render(request, template, {**context})
 
 
 @require_safe

@@ -23,5 +23,5 @@ def queue_typed(
         messages.success(request, f"The sweep began: {counted(plan.num_experiments, 'experiment')} in all.")
         return redirect("sweep-detail", launched.pk)
     experiment = queue_experiment(**asked, origin=clone)
-    messages.success(request, f"Queued as #{experiment.pk}.")
+    messages.success(request, f"Launched as #{experiment.pk}.")
     return redirect("experiment-detail", experiment.pk)

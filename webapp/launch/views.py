@@ -87,7 +87,6 @@ def launch(request: MemberRequest) -> HttpResponse:
             }
             return queue_typed(request, asked, sweep.plan, clone)
     ctx |= {
-        "nav": "launch",
         "preset_groups": preset_groups(preset),
         "preset": preset,
         "scale": scale_context(draft),

@@ -35,6 +35,6 @@ def _entries(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
 
 
 def resembling(path: str, known: Iterable[str]) -> str:
-    """ "; is algorithm.num_steps meant?" for the nearest known name; "" when none is near."""
+    """ "; did you mean algorithm.num_steps?" for the nearest known name; "" when none is near."""
     near = get_close_matches(path, list(known), n=1, cutoff=0.75)
-    return f"; is {near[0]} meant?" if near else ""
+    return f"; did you mean {near[0]}?" if near else ""

@@ -27,7 +27,7 @@ class Kind(models.TextChoices):
     FAILED = "failed", "An experiment failed"
     ALARM = "alarm", "An alarm was raised"
     STALLED = "stalled", "A running experiment stalled"
-    QUEUE_EMPTY = "queue_empty", "Nothing of the team waits or runs"
+    QUEUE_EMPTY = "queue_empty", "The team's queue is empty"
     HOST_LOST = "host_lost", "A worker of the fleet was lost"
     INBOX_WAITS = "inbox_waits", "Entries wait in the replay inbox"
     TEST = "test", "A test"

@@ -41,7 +41,6 @@ def _page(
     request: MemberRequest, held: Membership, entered: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     context = {
-        "nav": "team",
         "rules": held.team.notification_rules.order_by("pk"),
         "channels": [(name, row.label, row.hint()) for name, row in CHANNELS.items()],
         "kinds": [(kind, kind.label) for kind in RULE_KINDS],

@@ -74,8 +74,8 @@ def fit_check(fit: Fit | None) -> Check | None:
     """What would the experiment make of it, and how far are their policies apart?"""
     if fit is None:
         return None
-    text = f"In #{fit.experiment.pk} {fit.experiment.name}: {fit.form}; policy age {fit.age}"
-    return Check("fit", fit.tone, text)
+    age = f"; policy age {fit.age}" if fit.age else ""
+    return Check("fit", fit.tone, f"In #{fit.experiment.pk} {fit.experiment.name}: {fit.form}{age}")
 
 
 def reward_check(entry: ReplayEntry) -> Check | None:

@@ -27,7 +27,6 @@ def delete_experiments(request: MemberRequest) -> HttpResponse:
         return _delete(request, chosen, request.user)
     plans = [plan_deletion(experiment) for experiment in chosen[:MAX_SHOWN]]
     ctx = {
-        "nav": "experiments",
         "plans": plans,
         "can_delete": [plan.experiment for plan in plans if not plan.refusal],
         "num_left_out": len(chosen) - len(plans),

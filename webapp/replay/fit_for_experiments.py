@@ -20,7 +20,7 @@ from webapp.trajectories.models import Trajectory
 
 MAX_SHOWN = 5
 LIKELIHOOD = "rendered again, likelihood"
-AUTHORS = {Source.HUMAN: "a person's turns", Source.ORACLE: "an oracle's turns"}
+AUTHORS = {Source.HUMAN: "Human demonstration", Source.ORACLE: "Oracle demonstration"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def fit_of(
 ) -> Fit:
     """`experiment`: of `experiments_of`. `skips`: the entry's."""
     versions = policy_age(entry.trajectory, experiment, lineage)
-    age = "no policy" if entry.trajectory.source in AUTHORS else _age_words(versions)
+    age = "" if entry.trajectory.source in AUTHORS else _age_words(versions)
     skipped = next((row for row in skips if row.experiment_id == experiment.pk), None)
     if skipped is not None:
         times = f" ({skipped.num_times} times)" if skipped.num_times > 1 else ""
@@ -87,10 +87,10 @@ def policy_age(trajectory: Trajectory, experiment: Experiment, lineage: WeightLi
 
 def _form(trajectory: Trajectory, experiment: Experiment, versions: int | None) -> tuple[str, str]:
     if (author := AUTHORS.get(Source(trajectory.source))) is not None:
-        return "good", f"likelihood of {author}"
+        return "good", f"{author}: enters by likelihood"
     own: str | None = experiment.fingerprint  # type: ignore[attr-defined]
     if not own:
-        return "warning", "not known before its first rollout"
+        return "warning", f"compatibility known after #{experiment.pk}'s first rollout"
     if not trajectory.fingerprint:
         return "warning", f"{LIKELIHOOD}: recorded without its tokenizer and prompt"
     if changed := differences(trajectory.fingerprint, own):

@@ -52,7 +52,6 @@ def _page(
     membership = member(request)
     rows = ReplayEntry.objects.filter(team_id=membership.team_id, verdict__in=USABLE_VERDICTS)
     ctx = {
-        "nav": "replay",
         "problems": problems,
         "can_leave_out": can_leave_out,
         "num_usable": rows.count(),

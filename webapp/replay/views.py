@@ -65,7 +65,6 @@ def inbox(request: MemberRequest) -> HttpResponse:
     first = [entry.pk for entry in queue[start : start + 1 + entry_queries.PREFETCH]]
     ctx = {
         **entry_queries.filter_fields(team_id, chosen),
-        "nav": "replay",
         "stream": stream_of(team_id),
         "cursor": found.cursor,
         "queue": queue,
@@ -227,7 +226,6 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
     fits = fits_of(entry)
     checks = entry_queries.checks_of(entry, fits[0] if fits else None)
     ctx = {
-        "nav": "replay",
         "entry": entry,
         "trajectory": entry.trajectory,
         "turns": turns,
@@ -248,7 +246,7 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
 def buffer_stats(request: MemberRequest) -> HttpResponse:
     """Family x verdict."""
     team_id = member(request).team_id
-    ctx = {"nav": "replay", "coverage": entry_queries.coverage(team_id), "verdicts": Verdict.labels}
+    ctx = {"coverage": entry_queries.coverage(team_id), "verdicts": Verdict.labels}
     return render(request, "replay/stats.html", ctx)
 
 

@@ -36,7 +36,7 @@ def report_list(request: MemberRequest) -> HttpResponse:
     rows = Report.objects.filter(team=member(request).team)
     rows = rows.annotate(num_versions=Count("versions"), written_at=Max("versions__created_at"))
     page = paginate(rows, request.GET, sorts={"newest": "-id"}, default="newest", noun="reports")
-    ctx = {"nav": "reports", "page": page, "may_operate": _may_operate(request)}
+    ctx = {"page": page, "may_operate": _may_operate(request)}
     return render(request, "reports/list.html", ctx)
 
 
@@ -77,7 +77,6 @@ def report_detail(request: MemberRequest, pk: int, number: int | None = None) ->
     shown = ReportLink.objects.filter(version__report=report).select_related("version", "owner")
     may_operate = _may_operate(request)
     ctx = {
-        "nav": "reports",
         "report": report,
         "versions": versions,
         "may_operate": may_operate,
@@ -173,7 +172,6 @@ def _form(
     rows = Experiment.objects.filter(team=request.membership.team).order_by("-pk").only("pk", "name")
     experiments = sorted(rows, key=lambda one: one.pk not in choices.experiments)
     ctx = {
-        "nav": "reports",
         "report": report,
         "title": title,
         "text": text,

@@ -27,7 +27,6 @@ def storage(request: MemberRequest) -> HttpResponse:
     held = member(request)
     found = list(held.team.retention_rules.select_related("experiment", "team").order_by("experiment_id"))
     context = {
-        "nav": "team",
         "usage": usage_of(held.team),
         "summaries": summaries(found, plan(found), COUNTED_FOR_S),
         "is_admin": Role(held.role).includes(Role.ADMIN),

@@ -47,7 +47,6 @@ def _page(request: MemberRequest, editor: Editor, values: QueryDict, status: int
     slices = slice_choices(team.pk)
     saved = list(SavedRewardPreset.objects.filter(team=team).select_related("owner"))
     ctx = {
-        "nav": "rewards",
         "editor": editor,
         "wanted": wanted,
         "saved": saved,

@@ -43,7 +43,6 @@ def scanner_list(request: MemberRequest) -> HttpResponse:
     counts = counts_of(rows)
     agreed = with_verdicts(rows)
     ctx = {
-        "nav": "scanners",
         "scanners": [
             (one, counts.get(one.row.pk, {}), agreed.get(one.row.pk)) if one.row else (one, {}, None)
             for one in known
@@ -80,7 +79,6 @@ def scanner_detail(request: MemberRequest, scanner: str) -> HttpResponse:
     page = paginate(found, request.GET, sorts={"newest": "-id"}, default="newest", noun="findings")
     pks = [known.row.pk] if known.row else []
     ctx = {
-        "nav": "scanners",
         "known": known,
         "rows": definition_rows(known.definition),
         "is_model": isinstance(known.definition, Asked),
@@ -111,7 +109,7 @@ def scanner_new(request: MemberRequest) -> HttpResponse:
 def _form(
     request: MemberRequest, start: dict[str, Any], name: str, note: str, status: int = 200
 ) -> HttpResponse:
-    ctx = {"nav": "scanners", "start": start, "name": name, "note": note, **choices()}
+    ctx = {"start": start, "name": name, "note": note, **choices()}
     return render(request, "scanners/new.html", ctx, status=status)
 
 
@@ -191,7 +189,6 @@ def _scan_context(request: MemberRequest, scan: Scan) -> dict[str, Any]:
     status = ScanStatus(scan.status)
     found = scan.findings.filter(outcome=Outcome.FOUND).select_related("trajectory__task")
     return {
-        "nav": "scanners",
         "scan": scan,
         "slice_name": dict(slice_choices(scan.team_id)).get(scan.slice, scan.slice),
         "is_model": isinstance(read_definition(scan.scanner.definition), Asked),

@@ -36,7 +36,6 @@ def show_desktop(request: MemberRequest, pk: int) -> HttpResponse:
     cursor = last_seq(f"trajectory.{pk}")
     trajectory = get_trajectory(request, pk)
     ctx = {
-        "nav": "trajectories",
         "trajectory": trajectory,
         "group": trajectory.group,
         "experiment": trajectory.experiment,
@@ -158,7 +157,6 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
     if not TaskRecord.objects.of(membership.team).exists():
         messages.info(request, "There are no tasks yet; import a task set first.")
     ctx = {
-        "nav": "trajectories",
         "offers": available if offer in available else [*available, offer],
         "offer": offer,
         "reads_texts": bool(asked.get("texts")),

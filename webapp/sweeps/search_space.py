@@ -52,9 +52,9 @@ def _axis(line: str, where: str, config: ExperimentConfig) -> Axis:
     path, equals, typed = (part.strip() for part in line.partition("="))
     known = {knob.path: knob for knob in knobs()}
     if not equals or not typed:
-        raise _refused(f"{where}write SECTION.KNOB = VALUE, VALUE or LOW .. HIGH")
+        raise _refused(f"{where}use section.setting = 1e-4, 1e-3 or 1e-5 .. 1e-3 log")
     if path not in known:
-        raise _refused(f"{where}there is no knob {path}{resembling(path, dict.fromkeys(known, ''))}")
+        raise _refused(f"{where}there is no setting {path}{resembling(path, dict.fromkeys(known, ''))}")
     if path == SEED:
         raise _refused(f"{where}seeds are no axis; set the number of seeds")
     if known[path].kind == "list":

@@ -88,7 +88,6 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
     best = best_of(results, sweep.plan)
     sign = -1 if sweep.plan.direction == "maximise" else 1
     return {
-        "nav": "experiments",
         "sweep": sweep,
         "plan": sweep.plan,
         "results": sorted(

@@ -115,7 +115,6 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     ctx = {
-        "nav": "tasks",
         "base": base,
         "is_copy": base is not None and base.task_set.team_id != team.pk,
         "text": text,

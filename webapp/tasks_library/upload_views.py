@@ -68,7 +68,6 @@ def _result(brought: Brought) -> dict[str, Any]:
 
 def _page(request: MemberRequest, team: Team, ctx: dict[str, Any], status: int = 200) -> HttpResponse:
     shared = {
-        "nav": "tasks",
         "own_sets": TaskSet.objects.filter(team=team).order_by("name"),
         "max_mib": MAX_UPLOAD // MIB,
     }

@@ -56,7 +56,7 @@ def task_sets(request: MemberRequest) -> HttpResponse:
             num_verified=Count("tasks", filter=current & Q(tasks__verified_at__isnull=False)),
         )
     )
-    ctx = {"nav": "tasks", "task_sets": rows, "may_write": _may_operate(membership)}
+    ctx = {"task_sets": rows, "may_write": _may_operate(membership)}
     return render(request, "tasks_library/sets.html", ctx)
 
 
@@ -90,7 +90,6 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
     entries = _replay_coverage(team.pk, shown)
     badges = badges_of(team.pk, page.rows)
     ctx = {
-        "nav": "tasks",
         "task_set": found,
         "page": page,
         "rows": [_row(task, tries, screens, leaks, entries, badges) for task in page.rows],
@@ -146,7 +145,6 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     mine = scored(team.pk).filter(task=found).select_related("experiment")
     start = Trajectory.objects.filter(team=team, task=found, turns__index=0).exclude(purpose=Purpose.ATTACK)
     ctx = {
-        "nav": "tasks",
         "task": found,
         "tries": tries,
         "flags": flags_of(found, tries, screens, leaks, num_replay=num_replay if tries.num else None),

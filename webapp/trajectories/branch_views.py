@@ -107,7 +107,6 @@ def show_tree(request: MemberRequest, pk: int) -> HttpResponse:
     trajectory = get_trajectory(request, pk)
     root = branch_queries.root_of(trajectory)
     ctx = {
-        "nav": "trajectories",
         "trajectory": trajectory,
         "experiment": trajectory.experiment,
         "cursor": last_seq(f"trajectory.{root.pk}"),

@@ -71,7 +71,6 @@ def trajectory_list(request: MemberRequest) -> HttpResponse:
     named = TaskRecord.objects.of(team_id).exclude(family="").order_by("family")
     families = named.values_list("family", flat=True)
     ctx = {
-        "nav": "trajectories",
         "page": page,
         "chosen": chosen,
         "choices": CHOICES,
@@ -98,7 +97,6 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     end = end_frame(trajectory, turns.turns)
     entries = trajectories.replay_entries_of(trajectory)
     ctx = {
-        "nav": "trajectories",
         "speeds": SPEEDS,
         "trajectory": trajectory,
         "group": group,
@@ -229,7 +227,6 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {
-        "nav": "trajectories",
         "group": group,
         "experiment": group.experiment,
         "is_lost": Group.objects.filter(lost_groups(), pk=pk).exists(),

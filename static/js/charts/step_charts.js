@@ -15,6 +15,12 @@ export class StepCharts extends MetricCharts {
     this.zoom = null;
     this.choices = new ChartChoices(() => this.rebuild());
     if (bar) this.choices.wire(bar);
+    this.flatBox = bar?.querySelector("[data-flat]");
+    this.showsFlat = false;
+    this.flatBox?.querySelector("input").addEventListener("change", ({ target }) => {
+      this.showsFlat = target.checked;
+      this.rebuild();
+    });
     this.navigation = new ChartNavigation(root, choose);
   }
 
@@ -34,7 +40,15 @@ export class StepCharts extends MetricCharts {
     return super.tracesOf(panel);
   }
 
+  // A panel whose lines never move says nothing: it is left out, until it is pinned or all are wanted.
+  isFlat(panel) {
+    const lines = this.linesOf(panel);
+    const moves = ({ y }) => y.length < 2 || y.some((value) => value !== y[0]);
+    return lines.length > 0 && !lines.some((line) => line.error_y || moves(line)) && !this.choices.has("pinned", panel.title);
+  }
+
   tracesOf(panel) {
+    if (!this.showsFlat && this.isFlat(panel)) return [];
     const lines = this.linesOf(panel).flatMap((trace) => smoothedTraces(trace, this.choices.smoothing));
     if (!lines.length) return [];
     const markers = this.markers.filter(({ stage }) => stage === (panel.stage ?? stageOf(panel)));
@@ -55,6 +69,11 @@ export class StepCharts extends MetricCharts {
   }
 
   draw() {
+    if (this.flatBox) {
+      const number = this.panels.filter((panel) => this.isFlat(panel)).length;
+      this.flatBox.hidden = !number;
+      this.flatBox.querySelector("[data-flat-words]").textContent = `${number} that never change`;
+    }
     super.draw();
     this.navigation?.showRange();
   }

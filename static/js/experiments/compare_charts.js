@@ -24,6 +24,11 @@ class ComparisonCharts extends StepCharts {
     return panel.names.length === 1 && !panel.names[0].endsWith("/") ? panel.title : `${panel.title}: ${wordsOf(name)}`;
   }
 
+  // Two runs that stay apart are worth a chart, however still each is.
+  isFlat() {
+    return false;
+  }
+
   // A replay buffer or a KL term that is switched off is a chart of zeros.
   hasNumbers(panel) {
     return this.answers.some(({ series }) => series[panel.name]?.y.some((value) => value !== 0));

@@ -9,6 +9,9 @@ export function bind(keys, label, run, group = "This page") {
   bindings.set(keys, { keys, label, run, group });
 }
 
+// All that is bound, the page's own first.
+export const boundKeys = () => [...bindings.values()].reverse();
+
 export function unbind(keys) {
   bindings.delete(keys);
 }

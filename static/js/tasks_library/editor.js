@@ -16,13 +16,13 @@ const parsed = (value, what) => {
   try {
     return JSON.parse(value);
   } catch (error) {
-    throw new SyntaxError(`${what} is no JSON: ${error.message}`);
+    throw new SyntaxError(`${what} is not valid JSON: ${error.message}`);
   }
 };
 
 function showFields() {
   const values = parsed(text.value, "The text");
-  if (values === null || typeof values !== "object" || Array.isArray(values)) throw new SyntaxError("The text is no JSON object.");
+  if (values === null || typeof values !== "object" || Array.isArray(values)) throw new SyntaxError("The text is not a JSON object.");
   for (const field of fields) {
     const value = field.dataset.field.split(".").reduce((inner, key) => inner?.[key], values);
     if (field.dataset.kind === "json") field.value = JSON.stringify(value ?? (field.dataset.field === "config" ? [] : {}), null, 2);

@@ -35,7 +35,7 @@ def test_an_impossible_value_is_named_at_its_field_and_nothing_typed_is_lost(
     page.get_by_label("Note").fill("keep this")
 
     expect(group_size.locator("[data-error]")).to_contain_text("algorithm.group_size")
-    expect(page.locator("#preflight-result")).to_contain_text("1 field to correct")
+    expect(page.locator("#preflight-result")).to_contain_text("Fix 1 setting")
     page.get_by_role("button", name="Launch", exact=True).click()
 
     expect(page.get_by_text("Not launched")).to_be_visible()
@@ -44,7 +44,7 @@ def test_an_impossible_value_is_named_at_its_field_and_nothing_typed_is_lost(
     assert not Experiment.objects.exists()
 
     group_size.get_by_role("textbox").fill("4")
-    expect(page.locator("#preflight-result")).not_to_contain_text("to correct")
+    expect(page.locator("#preflight-result")).not_to_contain_text("Fix 1")
     expect(page.get_by_text("Not launched")).to_have_count(0)
 
 
@@ -156,9 +156,9 @@ def test_unknown_keys_of_an_import_are_named_at_their_lines_and_stop_the_launch(
     page.locator("[data-import]").set_input_files(file)
 
     preflight = page.locator("#preflight-result")
-    expect(preflight).to_contain_text("2 fields to correct")
+    expect(preflight).to_contain_text("Fix 2 settings")
     expect(preflight).to_contain_text("algorithm.num_step line 5: unknown key")
-    expect(preflight).to_contain_text("is algorithm.num_steps meant?")
+    expect(preflight).to_contain_text("did you mean algorithm.num_steps?")
     expect(preflight).to_contain_text("surprise line 6: unknown key")
     button = page.get_by_role("button", name="Launch", exact=True)
     expect(button).to_be_disabled()
@@ -177,7 +177,7 @@ def test_a_misspelt_family_is_refused(sign_in: SignIn, people: People, launchabl
     open_section(page, "tasks")
     knob(page, "tasks.families").get_by_role("textbox").fill("menu, meun")
     expect(page.locator("#preflight-result")).to_contain_text("No families 'meun' in the task set")
-    expect(page.locator("#preflight-result")).to_contain_text("is menu meant?")
+    expect(page.locator("#preflight-result")).to_contain_text("Did you mean menu?")
     expect(page.get_by_role("button", name="Launch", exact=True)).to_be_disabled()
 
 

@@ -28,7 +28,7 @@ def test_a_sweep_is_launched_judged_and_cancelled_as_one(
     page.get_by_label("Search over").fill("optimiser.learning_rat = 1e-3, 2e-3, 3e-3")
     page.get_by_label("Seeds per arm").fill("2")
     problem = page.locator("[data-error-of=sweep_axes]")
-    expect(problem).to_contain_text("is optimiser.learning_rate meant?")
+    expect(problem).to_contain_text("did you mean optimiser.learning_rate?")
     page.get_by_label("Search over").fill("optimiser.learning_rate = 1e-3, 2e-3, 3e-3")
     expect(page.locator("[data-sweep-cost]")).to_contain_text("6 experiments")
     expect(problem).to_be_hidden()

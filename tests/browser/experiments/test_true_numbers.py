@@ -79,7 +79,7 @@ def test_a_member_that_a_person_took_over_is_marked_and_counted_apart(sign_in: S
     again = make_trajectory(group=group, member=1, retry_of=human)
     page = sign_in(people.viewer)
     page.goto(f"/groups/{group.pk}/")
-    expect(page.get_by_text("2 of 2 places final")).to_contain_text("also 1 taken over by a person")
+    expect(page.get_by_text("2 of 2 finished")).to_contain_text("1 human takeover")
     marked = page.locator("article", has=page.get_by_text("Human", exact=True))
     expect(marked).to_have_count(1)
     expect(marked.locator(f'a[href="/trajectories/{human.pk}/"]').first).to_be_attached()

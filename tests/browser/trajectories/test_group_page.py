@@ -30,13 +30,13 @@ def test_members_stand_turn_by_turn_with_the_shared_ones_folded(sign_in: SignIn,
     page = sign_in(people.viewer)
     page.goto(f"/groups/{group.pk}/")
     turns = page.locator("#turns")
-    expect(turns).to_contain_text("They part at turn 3; members with the same letter act alike")
+    expect(turns).to_contain_text("First divergence: turn 3; members with the same letter act alike")
     heads = turns.locator("thead th")
     expect(heads).to_have_text(["Turn", "1 ✓ +0.70", "2 ✓ +0.70", "3 −1.40", "What they did"])
 
     shared = turns.locator("details")
     expect(shared.get_by_text("Type “open”")).to_be_hidden()
-    shared.get_by_text("2 turns that all take alike").click()
+    shared.get_by_text("2 identical turns").click()
     expect(shared.locator("li")).to_have_text(["Type “open”", "Type “look”"])
 
     divergence = turns.locator("tr.is-divergence")

@@ -58,13 +58,13 @@ def form_and_age(entry, experiment):
             "rendered again, likelihood: another action dialect, another coordinate space",
         ),
         (None, line(), "rendered again, likelihood: recorded without its tokenizer and prompt"),
-        (line(), "", "not known before its first rollout"),
+        (line(), "", "compatibility known after #{own}'s first rollout"),
     ],
 )
 def test_the_form_is_told_in_words(team, recorded, own, form):
     recording = experiment_on(team)
     other = experiment_on(team, sampled=own, replay={"unknown_policy_age": "reuse"})
-    assert form_and_age(entry_of(recording, recorded), other) == (form, "unknown")
+    assert form_and_age(entry_of(recording, recorded), other) == (form.format(own=other.pk), "unknown")
     if own == recorded == line():
         imitated = ("rendered again, likelihood", "unknown")
         assert form_and_age(entry_of(recording, recorded), experiment_on(team, sampled=own)) == imitated, (
@@ -99,7 +99,7 @@ def test_an_unknown_age_is_treated_as_the_experiment_says(team, choice, form):
 def test_a_persons_turns_are_imitated_and_what_was_turned_down_says_why(team):
     experiment = experiment_on(team, sampled=line())
     entry = entry_of(experiment, None, source="human")
-    assert form_and_age(entry, experiment) == ("likelihood of a person's turns", "no policy")
+    assert form_and_age(entry, experiment) == ("Human demonstration: enters by likelihood", "")
     skip = ReplaySkip(entry_id=entry.pk, reason=SkipReason.NO_ACTION, message="turn 2 has no typed action")
     record_skips(experiment=experiment, skips=[skip, skip])
     assert form_and_age(entry, experiment)[0] == "not used: turn 2 has no typed action (2 times)"

@@ -188,8 +188,8 @@ def test_the_page_tries_what_is_edited_and_says_how_exact_it_is(client, operator
     assert 'value="parsable.v1"' in page
     answer = client.post("/rewards/try/", EDITOR | {"compare": "task-score.v1"}).content.decode()
     assert "Own presets: 0 of 1 exact" in answer  # the factory's reward is no preset's
-    assert "Terms of edited" in answer
-    assert "Terms of task-score.v1" in answer
+    assert "Terms (edited)" in answer
+    assert "Terms (task-score.v1)" in answer
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_values_and_ranges_become_what_the_config_would_hold() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (RATE, "write SECTION.KNOB"),
+        (RATE, "use section.setting"),
         ("optimiser.learning_rat = 1e-6", "is optimiser.learning_rate meant"),
         (f"{RATE} = 1e-6, 7", "less than or equal to 1"),
         (f"{RATE} = 1e-6, 1e-6", "twice"),

@@ -195,6 +195,6 @@ def test_a_member_that_a_person_took_over_is_marked_and_counted_apart(web, team)
     human = make_trajectory(group=group, member=1, source=Source.HUMAN)
     make_trajectory(group=group, member=1, retry_of=human)
     page = page_text(web.get(f"/trajectories/{watched.pk}/"))
-    assert "2 of 2 places final · also 1 taken over by a person" in page
+    assert "2 of 2 finished · 1 human takeover" in page
     assert page.count(">Human</span>") == 1
     assert "Human </span>" in page_text(web.get(f"/groups/{group.pk}/"))

@@ -114,7 +114,7 @@ def test_a_group_shows_its_turns_from_where_its_members_part(client: Client, db:
     last = experiment.trajectories.get(member=2)
     last.turns.filter(index=1).update(action={"kind": "type", "text": "close"})
     page = page_text(client.get(f"/groups/{pk}/"))
-    assert "They part at turn 2" in page
-    assert "1 turn that all take alike" in page
+    assert "First divergence: turn 2" in page
+    assert "1 identical turn" in page
     assert '<b>A</b> Type “save” <span class="sub">× 2</span>' in page
     assert "<b>B</b> Type “close”" in page

@@ -29,14 +29,14 @@ class DesktopConfig(Section):
 
     provider: ProviderName = knob(DEFAULT_PROVIDER, "Where desktops come from.")
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
-    max_turns: int = knob(8, "Turns before a trajectory is truncated.", unit="turns", ge=1, le=200)
+    max_turns: int = knob(8, "Turn limit (a task's own limit wins).", unit="turns", ge=1, le=200)
     turn_timeout_s: float = knob(
         30.0, "Limit for one completion, without waiting for the engine.", unit="s", gt=0
     )
     trajectory_timeout_s: float = knob(
         120.0, "Limit for a whole trajectory, without waiting for the engine.", unit="s", gt=0
     )
-    retries: int = knob(2, "Re-runs of an errored trajectory before its place stays empty.", ge=0, le=10)
+    retries: int = knob(2, "Retries after an error, before the place stays empty.", ge=0, le=10)
     x11: X11Config = X11Config()
     qemu: QemuConfig = QemuConfig()
     windows: WindowsConfig = WindowsConfig()

@@ -52,7 +52,7 @@ class TaskConfig(Section):
 
     task_set: str = knob("first-desk", "Name of an imported task set.")
     revision: int = knob(
-        0, "Revision of the task set that is kept to; 0 = the newest one when the experiment is queued.", ge=0
+        0, "Task-set revision to use; 0 = the newest one when the experiment is queued.", ge=0
     )
     families: tuple[str, ...] = knob((), "Only these families; empty = all of the set.")
     levels: tuple[int, ...] = knob((), "Only these difficulty levels; empty = all.")

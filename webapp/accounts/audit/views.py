@@ -25,7 +25,6 @@ def audit_log(request: MemberRequest) -> HttpResponse:
     chosen = AuditFilter.from_query(request.GET)
     page = paginate(chosen.apply(rows), request.GET, sorts=SORTS, default="newest", noun="entries")
     ctx = {
-        "nav": "team",
         "page": page,
         "chosen": chosen,
         "actions": AuditAction.choices,

@@ -23,7 +23,6 @@ def show(request: MemberRequest) -> HttpResponse:
     _require_password_account(request)
     request.membership = current_membership(request)  # type: ignore[assignment]
     ctx = {
-        "nav": "profile",
         "is_on": services.is_on(request.user),
         "codes": request.session.pop(CODES_KEY, []),
     }

@@ -24,7 +24,6 @@ def alarm(request: MemberRequest, pk: int, name: str) -> HttpResponse:
     alarms = causes_first(experiment.alarms.all())
     evidence, remedy = evidence_of(shown), remedy_of(shown)
     ctx: dict[str, Any] = {
-        "nav": "experiments",
         "experiment": experiment,
         "alarm": shown,
         "guard": shown.guard,

@@ -32,7 +32,6 @@ def prices(request: MemberRequest) -> HttpResponse:
             messages.success(request, "Prices saved; every cost is shown at them from now on.")
             return redirect("prices")
     ctx = {
-        "nav": "experiments",
         "currency": typed["currency"],
         "rows": [(name, label, typed[name], errors.get(name, "")) for name, label in PRICE_FIELDS.items()],
         "errors": errors,

@@ -40,7 +40,7 @@ def evaluation_matrix(request: HttpRequest) -> HttpResponse:
     """`?id=3`: all evaluations of an experiment. `?id=3&id=5`: the newest one of each."""
     experiments = chosen_experiments(request)
     columns = columns_of(experiments)
-    ctx: dict[str, Any] = {"nav": "experiments", "experiments": experiments, "columns": columns}
+    ctx: dict[str, Any] = {"experiments": experiments, "columns": columns}
     if columns:
         ctx |= _matrix_context(request, experiments, columns)
     return render(request, "experiments/evaluation_matrix.html", ctx)

@@ -125,6 +125,17 @@ class Experiment(models.Model):
         """Dotted name -> why this version cannot use a stored value; empty for configs of today."""
         return problems_of(self.config)
 
+    @property
+    def possible_actions(self) -> frozenset[str]:
+        """What an operator may ask of it as it stands: some of pause, resume and cancel."""
+        targets = EXPERIMENT_TRANSITIONS[S(self.status)]
+        can = {
+            "pause": S.PAUSING in targets or self.status == S.QUEUED,
+            "resume": self.status in (S.PAUSED, S.FAILED) and not self.is_sample,
+            "cancel": bool(targets & {S.CANCELLING, S.CANCELLED}),
+        }
+        return frozenset(action for action, is_possible in can.items() if is_possible)
+
 
 class AttemptStatus(models.TextChoices):
     CLAIMED = "claimed", "Claimed"

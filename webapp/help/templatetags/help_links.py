@@ -18,9 +18,7 @@ register = template.Library()
 @register.simple_tag
 def help_link(topic: str, words: str = "Help") -> SafeString:
     """A link to a topic; one that the table lacks is an error of the template."""
-    page, _, anchor = TOPICS[topic].partition("#")
-    address = reverse("help-page", args=[page.rstrip("/")]) + (f"#{anchor}" if anchor else "")
-    return format_html('<a class="help-link" href="{}" data-help="{}">{}</a>', address, topic, words)
+    return format_html('<a class="help-link" href="{}" data-help="{}">{}</a>', _address(topic), topic, words)
 
 
 @register.simple_tag
@@ -33,9 +31,24 @@ def setting_help(path: str, words: str = "Help") -> SafeString | str:
 @register.simple_tag(takes_context=True)
 def page_help(context: Context, words: str = "Help") -> SafeString | str:
     """The link of the page that is shown; nothing where the table has none."""
-    request = context.get("request")
-    route = request.resolver_match.url_name if request and request.resolver_match else ""
+    route = _route(context)
     return help_link(PAGES[route], words) if route in PAGES else ""
+
+
+@register.simple_tag(takes_context=True)
+def page_help_address(context: Context) -> str:
+    """Where Help of the sidebar leads: to what the page that is shown is about, else to the first page."""
+    return _address(PAGES.get(_route(context), "front"))
+
+
+def _route(context: Context) -> str:
+    request = context.get("request")
+    return (request.resolver_match.url_name or "") if request and request.resolver_match else ""
+
+
+def _address(topic: str) -> str:
+    page, _, anchor = TOPICS[topic].partition("#")
+    return reverse("help-page", args=[page.rstrip("/")]) + (f"#{anchor}" if anchor else "")
 
 
 @register.simple_tag

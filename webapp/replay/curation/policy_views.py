@@ -41,7 +41,6 @@ def policies(request: MemberRequest) -> HttpResponse:
     snapshots = snapshots_of(team)
     pins = pins_of(team) if snapshots else {}
     ctx = {
-        "nav": "replay",
         "chosen": chosen,
         "rules": rules,
         "problem": problem,

@@ -40,7 +40,6 @@ def entry_list(request: MemberRequest) -> HttpResponse:
     ctx = {
         **entries.filter_fields(team_id, chosen),
         **_pages(request.GET, page, has_more=len(ids) > (page + 1) * PAGE_SIZE),
-        "nav": "replay",
         "rows": [_row(found[pk], around, alike) for pk in shown if pk in found],
         "count_text": f"{len(ids):,} entr{'y' if len(ids) == 1 else 'ies'}",
     }
@@ -84,7 +83,6 @@ def clusters(request: MemberRequest) -> HttpResponse:
     ctx = {
         **entries.filter_fields(membership.team_id, chosen),
         **_pages(request.GET, page, has_more=found.has_more),
-        "nav": "replay",
         "found": found,
         "keep": keep,
         "max_keep": MAX_KEEP,

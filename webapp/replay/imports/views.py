@@ -59,7 +59,6 @@ def cancel(request: MemberRequest, pk: int) -> HttpResponse:
 def _context(request: MemberRequest, job: ReplayImport) -> dict[str, Any]:
     status = ImportStatus(job.status)
     return {
-        "nav": "replay",
         "job": job,
         "is_working": status in (ImportStatus.CHECKING, ImportStatus.STORING),
         "is_waiting": status in (ImportStatus.QUEUED, ImportStatus.APPROVED),

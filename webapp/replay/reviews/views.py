@@ -72,7 +72,6 @@ def _reviews_page(
     chosen = EntryFilter.from_query(request.GET)
     ctx = {
         **entries.filter_fields(team.pk, chosen),
-        "nav": "replay",
         "reviews": rows[:NUM_SHOWN],
         "people": annotators_of(team) if may_label else [],
         "may_label": may_label,
@@ -114,7 +113,6 @@ def review(request: MemberRequest, pk: int) -> HttpResponse:
     found = get_review(request, pk)
     mine = ReviewLabel.objects.filter(item__round=found, person=request.user, verdict="")
     ctx = {
-        "nav": "replay",
         "review": found,
         "agreement": agreement_of(found),
         "disagreements": disagreements(found),
@@ -143,7 +141,6 @@ def label(request: MemberRequest, pk: int) -> HttpResponse:
     rows = ReviewLabel.objects.filter(item__round=found, person=request.user)
     counts = rows.aggregate(num=Count("id"), num_open=Count("id", filter=Q(verdict="")))
     ctx = {
-        "nav": "replay",
         "review": found,
         "label": wanted,
         "entry": entry,
@@ -218,7 +215,6 @@ def guides(request: MemberRequest) -> HttpResponse:
     for guide in LabelGuide.objects.filter(team=membership.team).select_related("owner").order_by("version"):
         newest[guide.task_set_id] = guide
     ctx = {
-        "nav": "replay",
         "guides": [(each, newest.get(each.pk)) for each in TaskSet.objects.order_by("name")],
         "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }

@@ -50,7 +50,6 @@ def turns(request: MemberRequest, pk: int) -> HttpResponse:
     edit = TurnEdit.read(entry.edit) if entry else TurnEdit()
     balance = balance_of(labels)
     ctx = {
-        "nav": "replay" if entry else "trajectories",
         "trajectory": trajectory,
         "entry": entry,
         "entries": entries,

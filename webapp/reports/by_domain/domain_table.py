@@ -106,7 +106,7 @@ def is_solved(row: Trajectory) -> bool:
 
 
 def columns_of(experiments: list[Experiment]) -> list[DomainColumn]:
-    """The newest evaluations of them; errored episodes count nowhere."""
+    """The newest evaluations of them; errored episodes are excluded."""
     chosen = [(one, evaluation) for one in experiments for evaluation in all_evaluations(one)][-MAX_COLUMNS:]
     return [_column(experiment, evaluation) for experiment, evaluation in chosen]
 

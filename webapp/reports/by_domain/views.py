@@ -18,7 +18,6 @@ def success_by_domain(request: MemberRequest) -> HttpResponse:
     experiments = chosen_experiments(request)
     columns = columns_of(experiments)
     ctx = {
-        "nav": "experiments",
         "experiments": experiments,
         "columns": columns,
         "rows": rows_of(columns),

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import CharField, Sum, Value
 from django.db.models.functions import Cast, Concat
 
+from training.contracts.number_text import plural
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.live.models import Stream
@@ -77,7 +78,7 @@ class Lane:
         taken = sum(row.is_taken_over for row in self.rows)
         injected = sum(row.use is not None for row in self.rows)
         again = sum(row.trajectory.tries > 0 for row in self.rows if row.use is None)
-        counts = ((taken, "taken over by a person"), (again, "run again"), (injected, "injected"))
+        counts = ((taken, plural(taken, "human takeover")), (again, "run again"), (injected, "injected"))
         return ", ".join(f"{number} {words}" for number, words in counts if number)
 
 

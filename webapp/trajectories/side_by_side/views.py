@@ -58,7 +58,6 @@ def task_side_by_side(request: HttpRequest, before: int, after: int, task_pk: in
     turns = _turns([one.pk for one in shown])
     alignment = align([turns[one.pk] for one in shown])
     ctx = {
-        "nav": "experiments",
         "task": task,
         "sides": sides,
         "divergence": alignment.divergence,

@@ -29,7 +29,6 @@ def host_add(request: MemberRequest) -> HttpResponse:
         team = None if request.POST.get("teams") == "all" else own_team
         token = joining.make_token(user=request.user, roles=roles, team=team)
     context = {
-        "nav": "fleet",
         "server": server,
         "command": joining.join_command(roles) if token else "",
         "token": token,
