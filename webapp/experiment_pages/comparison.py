@@ -22,6 +22,7 @@ from webapp.analysis.evaluations.success_pairs import (
     change_between,
     task_outcomes,
 )
+from webapp.analysis.verdict.sentence import verdict_context
 from webapp.experiment_pages import experiment_table
 from webapp.experiments.knob_values import flatten
 from webapp.experiments.knobs import Knob, knobs
@@ -106,6 +107,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     ctx: dict[str, Any] = {
         "costs": _cost_lines([costs[experiment.pk] for experiment in experiments]),
         "rows": rows,
+        "verdicts": [verdict_context(experiment) for experiment in experiments],
         "intervals": [
             ("Sampled", [pair.sampled for pair in latest]),
             ("Greedy", [pair.greedy for pair in latest]),

@@ -12,7 +12,7 @@ TONES = {
     "cancelling": "warning",
     "cancelled": "neutral",
     "finished": "neutral",
-    "terminated": "good",
+    "terminated": "neutral",
     "truncated": "warning",
     "failed": "bad",
     "errored": "bad",

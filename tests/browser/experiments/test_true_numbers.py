@@ -2,6 +2,7 @@
 
 import re
 
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
@@ -19,7 +20,7 @@ SPAN = """(bar) => {
 
 def measured(people: People, name: str, sampled: tuple[int, int], greedy: tuple[int, int]) -> Experiment:
     """A finished run of 40 tasks, solved before and after."""
-    experiment = make_experiment(team=people.team, status="finished", name=name)
+    experiment = make_experiment(team=people.team, status="finished", name=name, started_at=timezone.now())
     for place, (when, step) in enumerate((("before", 0), ("after", 20))):
         for temperature, won in ((1.0, sampled[place]), (0.0, greedy[place])):
             make_evaluation(
@@ -32,7 +33,7 @@ def test_a_run_that_only_became_surer_is_not_said_to_have_learned(sign_in: SignI
     surer = measured(people, "Surer", sampled=(20, 34), greedy=(36, 36))
     page = sign_in(people.viewer)
     page.goto(f"/experiments/{surer.pk}/")
-    expect(page.locator(".sharpened")).to_contain_text("Sharpened, not learned.")
+    expect(page.locator("#verdict")).to_contain_text("Sharpened, not learned.")
     page.goto("/experiments/")
     row = page.get_by_role("row", name="Surer")
     for words in ("85 %", "90 %"):
