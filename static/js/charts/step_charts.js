@@ -72,7 +72,7 @@ export class StepCharts extends MetricCharts {
     if (this.flatBox) {
       const number = this.panels.filter((panel) => this.isFlat(panel)).length;
       this.flatBox.hidden = !number;
-      this.flatBox.querySelector("[data-flat-words]").textContent = `${number} that never change`;
+      this.flatBox.querySelector("[data-flat-words]").textContent = `Show ${number} that never change`;
     }
     super.draw();
     this.navigation?.showRange();

@@ -28,7 +28,7 @@ export function startPresets(presets) {
     const tab = event.target.closest("[data-preset-tab]");
     if (tab) openTab(tab);
     const count = numChanged();
-    const question = `Change the preset and drop ${count} changed knob${count === 1 ? "" : "s"}?`;
+    const question = `Change the preset and drop ${count} changed setting${count === 1 ? "" : "s"}?`;
     if (event.target.closest(".preset") && count && !window.confirm(question)) event.preventDefault();
   });
   presets.addEventListener("keydown", (event) => {

@@ -42,5 +42,5 @@ def test_a_regressed_task_opens_at_its_first_divergence(sign_in: SignIn, people:
     expect(page.get_by_text("Type “open”").first).to_be_hidden()
     shared.click()
     expect(page.get_by_text("Type “open”").first).to_be_visible()
-    page.get_by_role("link", name="Show it sampled at 1").click()
-    expect(page.locator(".aligned-head").first).to_contain_text("sampled at 1")
+    page.get_by_role("link", name="Show it sampled (T = 1)").click()
+    expect(page.locator(".aligned-head").first).to_contain_text("sampled (T = 1)")

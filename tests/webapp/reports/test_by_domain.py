@@ -74,7 +74,7 @@ def test_the_page_has_every_domain_with_steps_and_temperature(client: Client, ev
     client.force_login(make_user("viewer", team=evaluation.experiment.team))
     address = f"{reverse('success-by-domain')}?id={evaluation.experiment_id}"
     page = page_text(client.get(address))
-    assert "50 steps, sampled at 0.7, 2 samples a task" in page
+    assert "50 steps, sampled (T = 0.7), 2 samples a task" in page
     # tasks, solved and ended, pass@1, pass@2, by 15 steps, mean score
     assert cells(page, CALC) == ["2", "25 %", "25 %", "50 %", "25 %", "25 %"]
     assert cells(page, CHROME) == ["1", "0 %", "50 %", "100 %", "0 %", "80 %"]
@@ -91,7 +91,7 @@ def test_what_was_published_stands_under_osworlds_tasks_only(client: Client, exp
     }
     make_evaluation(experiment, name="after", tasks=tasks, temperature=0.7)
     page = page_text(client.get(f"{reverse('success-by-domain')}?id={experiment.pk}"))
-    assert "3 to 6 steps, sampled at 0.7" in page, "the limit that applied"
+    assert "3 to 6 steps, sampled (T = 0.7)" in page, "the limit that applied"
     assert "by 15 steps, at least" not in page
     assert "OpenCUA" not in page
 

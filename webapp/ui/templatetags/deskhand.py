@@ -158,10 +158,10 @@ def interval(bounded: Any) -> str:
 
 @register.filter
 def sampling(temperature: float | None) -> str:
-    """How completions of an evaluation were chosen: "greedy", "sampled at 0.8", or "sampled" of old ones."""
+    """How completions of an evaluation were chosen: "greedy", "sampled (T = 0.8)", or "sampled" of old ones."""
     if temperature in MISSING:
         return "sampled"
-    return f"sampled at {temperature:g}" if temperature else "greedy"
+    return f"sampled (T = {temperature:g})" if temperature else "greedy"
 
 
 @register.filter

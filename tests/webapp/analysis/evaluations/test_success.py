@@ -117,7 +117,7 @@ def test_both_stand_side_by_side_wherever_success_stands(client: Client, viewer)
         assert "Greedy" in page
     assert "n = 40" in pages["compare"].replace("&nbsp;", " ")
     tab = page_of(client, experiment, "/?tab=evaluations")
-    assert tab.count("Sampled at 1<") == tab.count("Greedy<") == 2
+    assert tab.count("Sampled (T = 1)<") == tab.count("Greedy<") == 2
 
 
 def compared(client: Client, *experiments: Experiment) -> str:
