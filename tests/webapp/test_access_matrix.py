@@ -239,6 +239,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "desktop-state": thing("/trajectories/{trajectory}/desktop/state/"),
     "control-take": act("/trajectories/{trajectory}/control/", 409),
     # Control is one person's, here the owner's: another operator may not end it.
+    "desktop-hold": act("/experiments/{experiment}/hold/"),
     "control-renew": by(Role.ADMIN, act("/controls/{control}/renew/", 200)),
     "control-hand-back": by(Role.ADMIN, act("/controls/{control}/hand-back/", 200)),
     "control-finish": by(Role.ADMIN, act("/controls/{control}/finish/", 200)),

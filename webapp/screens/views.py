@@ -13,6 +13,7 @@ from training.contracts.types import TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
+from webapp.experiments.access import get_experiment
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.queries.demonstration_desktops import offer_named, offer_of, offers
 from webapp.lib.request_values import whole_number
@@ -97,6 +98,18 @@ def take_control(request: MemberRequest, pk: int) -> JsonResponse:
     except controls.NotControllable as error:
         return JsonResponse({"error": str(error)}, status=CONFLICT)
     return JsonResponse(screens.screen_state(trajectory, request.user))
+
+
+@require_POST
+def hold_next(request: MemberRequest, pk: int) -> HttpResponse:
+    """The page of the experiment's desktop that begins next, held for the person who asked."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    try:
+        control = controls.hold_next(experiment=experiment, user=request.user)
+    except controls.NotControllable as error:
+        messages.warning(request, str(error))
+        return redirect("experiment-detail", pk)
+    return redirect("desktop-show", control.trajectory_id)
 
 
 @require_POST

@@ -89,13 +89,18 @@ function isShown(name) {
   if (state.isFinal) return name === "fullscreen";
   if (name === "take") return mayControl && (isElsewhere || !state.control) && (state.hasScreen || isDemonstration) && state.status !== "evaluating";
   if (name === "back") return isMine();
-  if (name === "finish" || name === "infeasible") return isHeld();
+  if (name === "finish" || name === "infeasible" || name === "type") return isHeld();
   return true;
 }
 
 root.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-do]");
+  const button = event.target.closest("button[data-do]");
   if (button) ACTIONS[button.dataset.do]();
+});
+root.querySelector(".screen-type").addEventListener("submit", (event) => {
+  event.preventDefault();
+  live.type(event.target.elements.text.value);
+  event.target.reset();
 });
 for (const type of ["focusin", "focusout"]) {
   root.querySelector("[data-screen]").addEventListener(type, () => {

@@ -7,6 +7,12 @@ const LAST_RETRY_MS = 6000;
 export const CODES = { denied: [4401, 4403, 4404], otherTab: 4409, controlOver: 4411 };
 const SHIFTS = [[0xffe1, "ShiftLeft"], [0xffe2, "ShiftRight"]];
 
+// As X11 numbers them: Latin 1 as it is, all else behind a bit of its own.
+function keysymOf(character) {
+  const code = character.codePointAt(0);
+  return code < 0x100 ? code : 0x1000000 | code;
+}
+
 export class LiveScreen {
   // `changed(state, code, why)`: connecting, live, reconnecting or closed, with code and reason when the server
   // closed it.
@@ -88,6 +94,11 @@ export class LiveScreen {
 
   focus() {
     this.rfb?.focus({ preventScroll: true });
+  }
+
+  // Characters that no keyboard of this person has: each as the keysym of its own, so that they are one text.
+  type(text) {
+    for (const character of text) this.rfb?.sendKey(keysymOf(character), null);
   }
 
   // Gives the keyboard back to the page. The keys of the shortcut are still down on the desktop.

@@ -9,6 +9,7 @@ import { GroupLane } from "./group_lane.js";
 import { ObservedTexts } from "./observed_texts.js";
 import * as player from "./player_state.js";
 import { TurnFeed } from "./turn_feed.js";
+import { Transcript } from "./transcript.js";
 import { startAlternatives } from "./token_alternatives.js";
 import { TurnTexts } from "./turn_texts.js";
 import { describeTurn, TurnScreen } from "./turn_screen.js";
@@ -28,6 +29,7 @@ const strip = new Filmstrip(find("filmstrip"));
 const lane = new GroupLane(find("lane"), () => ({ key: keyOf(player.currentTurn(state)), position: state.position }));
 const feed = new TurnFeed(root.dataset.turnsUrl, putTurns);
 const texts = new TurnTexts(root.dataset.turnsUrl);
+const transcript = new Transcript(root, () => draw());
 const observed = new ObservedTexts(root, parts.frame);
 const summary = new Refresher(fetchSummary, { minMs: 0 });
 const { rest, ...first } = JSON.parse(document.getElementById("player-data").textContent);
@@ -99,6 +101,7 @@ const cardOf = (turn) => parts.cards.querySelector(`[data-card="${keyOf(turn)}"]
 
 function showCard(turn) {
   const key = keyOf(turn);
+  if (transcript.isOn) return showAll(key);
   for (const card of [...parts.cards.children]) {
     card.hidden = card.dataset.card !== key;
     const distance = Math.abs(Number.parseInt(card.dataset.card, 10) - turn?.index);
@@ -107,6 +110,11 @@ function showCard(turn) {
   const card = cardOf(turn);
   if (turn && !turn.isEnd && !card) wantAround(state.position);
   if (card && root.classList.contains("is-tokens-on")) texts.showTokens(card);
+}
+
+function showAll(key) {
+  transcript.show(key);
+  feed.want(...state.turns.filter((turn) => !turn.isComing && !cardOf(turn)).map((turn) => turn.index));
 }
 
 function wantAround(position) {

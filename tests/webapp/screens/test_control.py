@@ -80,6 +80,20 @@ def test_a_desktop_without_a_screen_cannot_be_taken_over(running, operator):
         controls.request_control(trajectory=running, user=operator)
 
 
+def test_the_next_desktop_is_held_before_its_agent_begins(running, operator, team):
+    """Of a task of a second, a person would come too late."""
+    experiment = running.group.experiment
+    with pytest.raises(controls.NotControllable, match="about to begin"):
+        controls.hold_next(experiment=experiment, user=operator)
+    later, sooner = (
+        make_trajectory(group=running.group, member=member, status=status, source="policy")
+        for member, status in ((1, "queued"), (2, "resetting"))
+    )
+    held = [controls.hold_next(experiment=experiment, user=operator).trajectory_id for _ in range(2)]
+    assert held == [sooner.pk, later.pk]
+    assert controls.grant_control(control=Control.objects.get(trajectory=sooner))
+
+
 def test_control_over_a_taken_trajectory_makes_it_no_sample_and_runs_its_place_again(running, operator):
     control = controls.request_control(trajectory=running, user=operator)
     running.refresh_from_db()

@@ -18,7 +18,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
-from webapp.experiments.models import TaskRecord
+from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 from webapp.screens.models import (
@@ -61,7 +61,8 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
         raise NotControllable("This trajectory does not run any more; its desktop belongs to the next one.")
     if reason := trajectory.desktop_config.provider_section.no_screen_reason:
         raise NotControllable(reason)
-    if trajectory.source != Source.HUMAN and not Screen.objects.filter(trajectory=trajectory).exists():
+    is_to_begin = trajectory.source == Source.HUMAN or trajectory.status != TrajectoryStatus.RUNNING
+    if not is_to_begin and not Screen.objects.filter(trajectory=trajectory).exists():
         raise NotControllable("This desktop has no screen that a person could use.")
     expire_controls(trajectory_id=trajectory.pk)
     try:
@@ -76,6 +77,17 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
     if holder.user_id != user.pk:
         raise ControlTaken(holder.user.get_username())
     return holder
+
+
+def hold_next(*, experiment: Experiment, user: User) -> Control:
+    """Ask for control of the experiment's trajectory that begins next: its agent waits before its first turn,
+    however short the task is. Raises NotControllable when none is to begin.
+    """
+    waiting = experiment.trajectories.exclude(controls__status__in=ACTIVE_CONTROLS)
+    for status in (TrajectoryStatus.RESETTING, TrajectoryStatus.QUEUED):
+        if (found := waiting.filter(status=status).order_by("pk").first()) is not None:
+            return request_control(trajectory=found, user=user)
+    raise NotControllable("No trajectory is about to begin; try again when the next step samples.")
 
 
 @transaction.atomic

@@ -158,7 +158,7 @@ def interval(bounded: Any) -> str:
 
 @register.filter
 def sampling(temperature: float | None) -> str:
-    """How completions of an evaluation were chosen: "greedy", "sampled (T = 0.8)", or "sampled" of old ones."""
+    """How an evaluation chose completions: "greedy", "sampled (T = 0.8)", or "sampled" of old ones."""
     if temperature in MISSING:
         return "sampled"
     return f"sampled (T = {temperature:g})" if temperature else "greedy"
