@@ -89,6 +89,7 @@ TABLE_SHOWN = '{"title": "x", "head": ["a"], "rows": [["1"]]}'
 SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
 REPORT = '{"title": "x", "experiments": [0]}'
 NOTIFY = "channel=browser&kinds=failed&stalled_minutes=30&inbox_hours=24"
+RULE = "min_score=1&keep=3&audit=5&limit=10"
 NONE = '{"ids": [0]}'
 TERMS = '"definition": {"terms": [{"term": "task_score.v1", "weight": 1}]}'
 VIEW = '{"page": "replay", "name": "x"}'
@@ -250,6 +251,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-entries": page("/replay/entries/?ids={entry}"),
     "replay-list": page("/replay/list/"),
     "replay-clusters": page("/replay/clusters/"),
+    "replay-acceptance": by(Role.ANNOTATOR, act("/replay/acceptance/", stranger=302, body=RULE)),
     "replay-clusters-keep": by(Role.ANNOTATOR, act("/replay/clusters/keep/", stranger=302, body="keep=3")),
     "replay-policies": page("/replay/policies/?policy={policy}", 404),
     "replay-policy-save": by(Role.ANNOTATOR, act("/replay/policies/save/", stranger=302, body="name=x")),
@@ -526,6 +528,9 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     ),
     "api:undo_latest_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/undo", 409, stranger=409)),
     "api:list_clusters": api_read("/api/v1/replay/clusters"),
+    "api:set_acceptance_rule": by(
+        Role.ANNOTATOR, api_act("/api/v1/replay/acceptance", 200, stranger=200, body="{}")
+    ),
     "api:keep_best": by(
         Role.ANNOTATOR, api_act("/api/v1/replay/clusters/keep", 200, stranger=200, body='{"keep": 3}')
     ),

@@ -15,6 +15,7 @@ class ReplayConfig(AppConfig):
         from webapp.dispatcher import upkeep, work_kinds
         from webapp.live.stream_access import register_owned
         from webapp.replay.models import ReplayImport
+        from webapp.replay.services.acceptance import apply_rules
         from webapp.replay.services.clusters import compare_waiting
         from webapp.replay.services.imports import forget_old_imports
 
@@ -27,3 +28,4 @@ class ReplayConfig(AppConfig):
         )
         upkeep.register(forget_old_imports)
         upkeep.register(compare_waiting)
+        upkeep.register(apply_rules)

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from webapp.replay import experiment_deletion_views, transfer_views, views
-from webapp.replay.curation import policy_views
+from webapp.replay.curation import acceptance_views, policy_views
 from webapp.replay.curation import views as curation_views
 from webapp.replay.imports import views as import_views
 from webapp.replay.reviews import views as review_views
@@ -18,6 +18,7 @@ urlpatterns = [
     path("replay/list/", curation_views.entry_list, name="replay-list"),
     path("replay/clusters/", curation_views.clusters, name="replay-clusters"),
     path("replay/clusters/keep/", curation_views.clusters_keep, name="replay-clusters-keep"),
+    path("replay/acceptance/", acceptance_views.save, name="replay-acceptance"),
     path("replay/policies/", policy_views.policies, name="replay-policies"),
     path("replay/policies/save/", policy_views.save, name="replay-policy-save"),
     path("replay/snapshots/take/", policy_views.take, name="replay-snapshot-take"),

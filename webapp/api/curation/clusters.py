@@ -8,8 +8,10 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.replay_bulk import Chosen
 from webapp.lib.request_values import MAX_WHOLE
-from webapp.replay.curation.clusters import MAX_KEEP, clusters_of, keep_best
+from webapp.replay.curation.clusters import clusters_of, keep_best
 from webapp.replay.filters import ALL
+from webapp.replay.services.acceptance import apply_rule, set_rule
+from webapp.replay.services.clusters import MAX_KEEP
 
 router = Router(tags=["replay"])
 
@@ -61,6 +63,31 @@ class KeptOut(Schema):
 
     rejected: int
     left: int
+
+
+class RuleIn(Schema):
+    """What it accepts, how much of that people judge, and when it stops."""
+
+    min_score: float = Field(1.0, ge=0, le=1)
+    keep: int = Field(3, ge=1, le=MAX_KEEP)
+    without: list[str] = Field([], max_length=20)
+    audit_share: float = Field(0.05, ge=0.01, le=1)
+    max_error: float = Field(0.1, ge=0, le=1)
+
+
+class AppliedOut(Schema):
+    """What the rule did at once."""
+
+    accepted: int
+    rejected: int
+    sampled: int
+
+
+@router.post("/acceptance", response=AppliedOut, operation_id="set_acceptance_rule")
+def set_acceptance_rule(request: MemberRequest, body: RuleIn) -> Any:
+    """Accept the best of each cluster from now on, in the caller's name; people judge a sample."""
+    team = member(request, Role.ANNOTATOR).team
+    return apply_rule(set_rule(team=team, user=request.user, **body.model_dump()))
 
 
 @router.get("/clusters", response=ClusterPageOut, operation_id="list_clusters")

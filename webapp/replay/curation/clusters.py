@@ -13,14 +13,10 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, Verdict
 from webapp.replay.services.bulk_labels import MAX_BULK, label_many
+from webapp.replay.services.clusters import DUPLICATE_TAG, MAX_KEEP, surplus_of
 from webapp.replay.services.labels import to_settle
 
-DUPLICATE_TAG = "near-duplicate"
-MAX_KEEP = 100
 PAGE_SIZE = 25
-
-
-# --- finding them ------------------------------------------------------------------------------------
 
 
 # --- looking at them ---------------------------------------------------------------------------------
@@ -122,20 +118,3 @@ def keep_best(
     entries = ReplayEntry.objects.filter(team=team, pk__in=surplus[:MAX_BULK])
     changed = label_many(entries=entries, user=user, verdict=Verdict.REJECTED, add_tag=DUPLICATE_TAG).changed
     return changed, max(0, len(surplus) - MAX_BULK)
-
-
-def surplus_of(rows: QuerySet[ReplayEntry], keep: int) -> list[int]:
-    """Ids of the entries beyond the best `keep` of each cluster."""
-    rank = {Verdict.GOLD: 0, Verdict.ACCEPTED: 1}
-    columns = ("pk", "cluster", "verdict", "trajectory__reward", "trajectory__num_turns")
-    found = sorted(
-        (cluster, rank.get(Verdict(verdict), 2), -(reward or 0.0), num_turns, -pk)
-        for pk, cluster, verdict, reward, num_turns in rows.order_by().values_list(*columns)
-    )
-    kept: dict[int, int] = {}
-    surplus = []
-    for cluster, order, _, _, negative_pk in found:
-        kept[cluster] = kept.get(cluster, 0) + 1
-        if kept[cluster] > keep and order:
-            surplus.append(-negative_pk)
-    return surplus

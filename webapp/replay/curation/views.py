@@ -15,11 +15,13 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.lib.query_string import changed_query
 from webapp.lib.request_values import whole_number
-from webapp.replay.curation.clusters import MAX_KEEP, clusters_of, keep_best
+from webapp.replay.curation.acceptance_views import acceptance_context
+from webapp.replay.curation.clusters import clusters_of, keep_best
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.models import ReplayEntry
 from webapp.replay.queries import entries
 from webapp.replay.queries.sorting import Facts, Surroundings, ordered_ids
+from webapp.replay.services.clusters import MAX_KEEP
 
 PAGE_SIZE = 40
 DEFAULT_KEEP = 3
@@ -83,6 +85,7 @@ def clusters(request: MemberRequest) -> HttpResponse:
     ctx = {
         **entries.filter_fields(membership.team_id, chosen),
         **_pages(request.GET, page, has_more=found.has_more),
+        **acceptance_context(membership.team),
         "found": found,
         "keep": keep,
         "max_keep": MAX_KEEP,

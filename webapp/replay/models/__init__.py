@@ -1,5 +1,6 @@
 """The replay buffer's tables."""
 
+from webapp.replay.models.acceptance import AcceptanceRule, RuleSample
 from webapp.replay.models.entries import (
     USABLE_VERDICTS,
     ImportedLine,
@@ -16,6 +17,7 @@ from webapp.replay.models.reviews import LabelGuide, ReviewItem, ReviewLabel, Re
 
 __all__ = [
     "USABLE_VERDICTS",
+    "AcceptanceRule",
     "AdmissionPolicy",
     "BufferSnapshot",
     "ImportStatus",
@@ -30,6 +32,7 @@ __all__ = [
     "ReplayImport",
     "ReplaySkipRecord",
     "ReplayUseRecord",
+    "RuleSample",
     "SnapshotEntry",
     "Verdict",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 
 from webapp.replay.likeness import Step, alike, outline_of, screens_hash
-from webapp.replay.models import ReplayEntry
+from webapp.replay.models import ReplayEntry, Verdict
 from webapp.replay.turn_edits import TurnEdit
 
+DUPLICATE_TAG = "near-duplicate"
+MAX_KEEP = 100
 PIECE = 10
 """Entries that are compared within one piece of the dispatcher's upkeep."""
 
@@ -65,3 +67,20 @@ def _founders(team_id: int, task_id: int) -> list[Founder]:
         Founder(cluster or 0, outline or [], screens)
         for cluster, outline, screens in rows.values_list("cluster", "outline", "screens")
     ]
+
+
+def surplus_of(rows: QuerySet[ReplayEntry], keep: int) -> list[int]:
+    """Ids of the entries beyond the best `keep` of each cluster."""
+    rank = {Verdict.GOLD: 0, Verdict.ACCEPTED: 1}
+    columns = ("pk", "cluster", "verdict", "trajectory__reward", "trajectory__num_turns")
+    found = sorted(
+        (cluster, rank.get(Verdict(verdict), 2), -(reward or 0.0), num_turns, -pk)
+        for pk, cluster, verdict, reward, num_turns in rows.order_by().values_list(*columns)
+    )
+    kept: dict[int, int] = {}
+    surplus = []
+    for cluster, order, _, _, negative_pk in found:
+        kept[cluster] = kept.get(cluster, 0) + 1
+        if kept[cluster] > keep and order:
+            surplus.append(-negative_pk)
+    return surplus
