@@ -7,7 +7,7 @@ Half is rounded away from zero on the digits that a number is written with, so t
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
-from math import isfinite
+from math import ceil, floor, isfinite
 
 MINUS = "−"
 
@@ -94,6 +94,15 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def duration_range_text(low: float, high: float) -> str:
+    """Two estimates as a range of whole parts of one unit: "10 to 15 min"."""
+    part, unit = next(((part, unit) for limit, part, unit in RANGE_UNITS if high < limit), (86_400, "days"))
+    first, last = max(1, floor(low / part)), max(1, ceil(high / part))
+    return f"{last} {unit}" if first == last else f"{first} to {last} {unit}"
+
+
+RANGE_UNITS = ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h"))
+"""(longest seconds, seconds of the unit, its name)."""
 ROUGH = ((90, 10), (570, 60), (3300, 300), (36_000, 1800), (864_000, 3600))
 """(longest seconds, of whole parts of seconds): what an estimate can claim to know."""
 

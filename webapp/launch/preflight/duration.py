@@ -30,6 +30,8 @@ MARGIN = 1.25
 """What the slowest pace so far may be exceeded by."""
 MARGIN_UNKNOWN = 3.0
 """The same where no pace of this installation is known yet."""
+SPREAD, SPREAD_OF_ONE = 1.2, 1.5
+"""How far the next run may lie outside of the paces so far, and outside of a single one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,9 @@ class Duration:
     crashes."""
     basis: str
     """Where they come from, in words."""
+    low: float
+    high: float
+    """Between which most runs end."""
 
 
 def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> Duration:
@@ -56,9 +61,13 @@ def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> D
     paces = _paces(team, preset, guess, slots)
     if not paces:
         basis = "rough formula: turns on the desktops, then the optimiser"
-        return Duration(guess, limit * MARGIN_UNKNOWN, basis + online)
+        return Duration(
+            guess, limit * MARGIN_UNKNOWN, basis + online, guess / MARGIN_UNKNOWN, guess * MARGIN_UNKNOWN
+        )
     basis = f"from {counted(len(paces), 'finished experiment')} of this preset"
-    return Duration(median(paces) * guess, max(paces) * limit * MARGIN, basis + online)
+    spread = SPREAD if len(paces) > 1 else SPREAD_OF_ONE
+    low, high = min(paces) * guess / spread, max(paces) * guess * spread
+    return Duration(median(paces) * guess, max(paces) * limit * MARGIN, basis + online, low, high)
 
 
 def _paces(team: Team, preset: str, guess: float, slots: int) -> list[float]:

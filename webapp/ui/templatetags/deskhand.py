@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from training.contracts.number_text import (
     counted_of,
+    duration_range_text,
     duration_text,
     fixed_text,
     percent_digits,
@@ -115,6 +116,12 @@ def duration(value: timedelta | float | None) -> str:
     if value in MISSING:
         return "—"
     return duration_text(value.total_seconds() if isinstance(value, timedelta) else float(value))
+
+
+@register.filter
+def range_to(low: float, high: float) -> str:
+    """Two estimated durations in seconds: "10 to 15 min"."""
+    return duration_range_text(low, high)
 
 
 @register.filter
