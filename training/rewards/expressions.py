@@ -1,7 +1,7 @@
 """Terms that people write themselves, in CEL (cel.dev): typed, without loops, clocks or dice.
 
-Every number is a `double`, so `1.0` and not `1`. The library is Google's own, of which one version is pinned:
-a stored reward has to come out the same on every machine.
+Every number is a `double`; where `1` does not fit, it is read as `1.0`. The library is Google's own, of which
+one version is pinned: a stored reward has to come out the same on every machine.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from training.rewards.terms import TERMS
 Values = dict[str, Any]
 
 WORD = re.compile(r"[A-Za-z_]\w*")
+TOKEN = re.compile(
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?[uU]?"""
+)
+WHOLE = re.compile(r"[0-9]+")
 NO_LOOPS = "stdlib:\n  disable_macros: true\n  exclude_functions:\n    - name: matches\n"
 """Macros are CEL's only loops; without them an expression takes time by its length alone.
 
@@ -87,15 +91,24 @@ class Program:
 
 @lru_cache(maxsize=512)
 def _compiled(expression: str, is_of_turn: bool) -> Program:
+    environment = _environment(is_of_turn)
     try:
-        compiled = _environment(is_of_turn).compile(expression)
+        compiled = environment.compile(expression)
     except RuntimeError as error:  # the library has no type of its own for them
-        raise TermError(_plain(str(error))) from error
+        try:
+            compiled = environment.compile(_with_doubles(expression))
+        except RuntimeError:
+            raise TermError(_plain(str(error))) from error
     if compiled.return_type() not in NUMBERS:
         raise TermError(f"must be a number or true/false, not {compiled.return_type().name().lower()}")
     words = set(WORD.findall(expression))  # also of its texts: too many fields do no harm
     of_turn = tuple(name for name in OF_TURNS if name in words) if is_of_turn else ()
     return Program(compiled, tuple(name for name in OF_TRAJECTORIES if name in words), of_turn)
+
+
+def _with_doubles(expression: str) -> str:
+    """With a point behind each whole number that is no part of a text or a name: "num_turns > 3.0"."""
+    return TOKEN.sub(lambda found: f"{found[0]}.0" if WHOLE.fullmatch(found[0]) else found[0], expression)
 
 
 @lru_cache(maxsize=2)
@@ -122,5 +135,4 @@ def _plain(message: str) -> str:
     if found is None:
         return message.partition("\n")[0]
     text = found[2].replace(" (in container '')", "").removesuffix(" [INVALID_ARGUMENT]")
-    hint = "; numbers are written with a point: 1.0" if "double" in text and "int" in text else ""
-    return f"column {found[1]}: {text}{hint}"
+    return f"column {found[1]}: {text}"

@@ -24,6 +24,8 @@ async function tryNow() {
     if (!(error instanceof Refused)) throw error;
     problem.querySelector("[data-problem-text]").textContent = error.message;
     problem.hidden = false;
+    results.replaceChildren(); // of another expression
+    results.classList.remove("is-stale");
   }
 }
 

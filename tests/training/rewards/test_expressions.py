@@ -55,6 +55,8 @@ def value(expression: str, count: str = "once", turns=TURNS, **values) -> float:
         ("x", "max", 10.0),
         ("parsed ? index : 0.0", "sum", 0 + 1 + 2),
         ("is_last && !executed", "sum", 1.0),
+        ("num_turns > 3 ? score + 1 : 0", "once", 1.5),
+        ("claim == 'step 3' ? 1 : num_turns / 8", "once", 0.5),
     ],
 )
 def test_an_expression_is_worth_what_it_says(expression, count, expected):
@@ -86,7 +88,6 @@ def test_a_value_is_kept_within_the_terms_limits_before_it_is_weighted():
     [
         ("speed", "column 1: undeclared reference to 'speed'"),
         ("score +", "column 8: Syntax error"),
-        ("score + 1", "numbers are written with a point: 1.0"),
         ("claim", "must be a number or true/false, not string"),
         ("[1, 2].map(a, a * 2)[0]", "undeclared reference"),
         ("kind == 'click'", "undeclared reference to 'kind'"),  # a field of turns, in a term of trajectories
