@@ -10,7 +10,7 @@ from webapp.api.replay_bulk import Chosen
 from webapp.lib.request_values import MAX_WHOLE
 from webapp.replay.curation.clusters import clusters_of, keep_best
 from webapp.replay.filters import ALL
-from webapp.replay.services.acceptance import apply_rule, set_rule
+from webapp.replay.services.acceptance import PIECE, apply_rule, set_rule
 from webapp.replay.services.clusters import MAX_KEEP
 
 router = Router(tags=["replay"])
@@ -76,7 +76,7 @@ class RuleIn(Schema):
 
 
 class AppliedOut(Schema):
-    """What the rule did at once."""
+    """What the rule did at once; what is left follows within minutes."""
 
     accepted: int
     rejected: int
@@ -87,7 +87,7 @@ class AppliedOut(Schema):
 def set_acceptance_rule(request: MemberRequest, body: RuleIn) -> Any:
     """Accept the best of each cluster from now on, in the caller's name; people judge a sample."""
     team = member(request, Role.ANNOTATOR).team
-    return apply_rule(set_rule(team=team, user=request.user, **body.model_dump()))
+    return apply_rule(set_rule(team=team, user=request.user, **body.model_dump()), at_most=PIECE)
 
 
 @router.get("/clusters", response=ClusterPageOut, operation_id="list_clusters")

@@ -13,7 +13,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.lib.request_values import decimal_number, whole_number
 from webapp.replay.models import AcceptanceRule
-from webapp.replay.services.acceptance import apply_rule, audit_of, set_rule, stop_rule
+from webapp.replay.services.acceptance import PIECE, apply_rule, audit_of, set_rule, stop_rule
 from webapp.replay.services.clusters import MAX_KEEP
 
 
@@ -46,10 +46,10 @@ def save(request: MemberRequest) -> HttpResponse:
         audit_share=decimal_number(form.get("audit", ""), "audit", low=1, high=100) / 100,
         max_error=decimal_number(form.get("limit", ""), "limit", low=0, high=100) / 100,
     )
-    done = apply_rule(rule)
+    done = apply_rule(rule, at_most=PIECE)
     messages.success(
         request,
         f"{done.accepted:,} accepted, {done.rejected:,} rejected as near-duplicates, "
-        f"{done.sampled:,} left in the inbox for people to judge the rule by.",
+        f"{done.sampled:,} left in the inbox for people to judge; what is left follows within minutes.",
     )
     return redirect("replay-clusters")
