@@ -97,7 +97,7 @@ def test_every_chart_stays_inside_its_place(sign_in: SignIn, people: People):
     experiment = make_experiment(team=people.team, status="finished")
     for name in ("rollout/success", "success/menu", "reward/task_score.v1", "advantage/std"):
         for step in (1, 2, 3):
-            MetricPoint.objects.create(experiment=experiment, name=name, step=step, value=0.5)
+            MetricPoint.objects.create(experiment=experiment, name=name, step=step, value=step / 8)
     page = sign_in(people.viewer)
     page.goto(f"/experiments/{experiment.pk}/")
     expect(page.locator(".chart .main-svg").nth(3)).to_be_attached()

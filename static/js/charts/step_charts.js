@@ -1,5 +1,6 @@
 // Metric charts over steps: smoothed, logarithmic or pinned at will, with markers, and navigable.
 import { make } from "../lib/dom.js";
+import { alarmsOf } from "./alarm_shapes.js";
 import { ChartChoices } from "./chart_choices.js";
 import { markerAxis, markerTraces, stageOf } from "./chart_markers.js";
 import { ChartNavigation } from "./chart_navigation.js";
@@ -7,6 +8,7 @@ import { MetricCharts } from "./metric_charts.js";
 import { smoothedTraces } from "./smoothing.js";
 
 const PINNED = "Pinned";
+const LEARNING = "Learning";
 
 export class StepCharts extends MetricCharts {
   constructor(root, { bar, choose = () => {}, ...options }) {
@@ -40,8 +42,10 @@ export class StepCharts extends MetricCharts {
     return super.tracesOf(panel);
   }
 
-  // A panel whose lines never move says nothing: it is left out, until it is pinned or all are wanted.
+  // A panel of the machinery whose lines never move says nothing: it is left out, until it is pinned or all are
+  // wanted. That learning stands still says much, and so does what an alarm is about.
   isFlat(panel) {
+    if (panel.group === LEARNING || alarmsOf(panel, this.alarms).length) return false;
     const lines = this.linesOf(panel);
     const moves = ({ y }) => y.length < 2 || y.some((value) => value !== y[0]);
     return lines.length > 0 && !lines.some((line) => line.error_y || moves(line)) && !this.choices.has("pinned", panel.title);

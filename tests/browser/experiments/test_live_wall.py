@@ -125,7 +125,7 @@ def test_alarms_clear_by_themselves_and_stop_shouting_when_acknowledged(
         step(number, "zero_variance")
     expect(shouting).to_have_count(1)
     page.locator(".more-alarms summary").click()
-    expect(page.locator("#alarm-truncation")).to_contain_text("fired from step 1 to 1, quiet at step 3")
+    expect(page.locator("#alarm-truncation")).to_contain_text("Fired at step 1, cleared at step 3")
 
     page.get_by_role("button", name="Acknowledge").click()
     expect(shouting).to_have_count(0)
