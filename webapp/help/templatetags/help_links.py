@@ -43,7 +43,8 @@ def page_help_address(context: Context) -> str:
 
 def _route(context: Context) -> str:
     request = context.get("request")
-    return (request.resolver_match.url_name or "") if request and request.resolver_match else ""
+    match = request.resolver_match if request else None
+    return str(match.url_name or "") if match else ""
 
 
 def _address(topic: str) -> str:
