@@ -11,7 +11,6 @@ pytestmark = pytest.mark.django_db
 
 MAX_QUERIES = 10
 LISTS = (
-    "/",
     "/experiments/",
     "/queue/",
     "/trajectories/",

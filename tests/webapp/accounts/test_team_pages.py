@@ -117,10 +117,10 @@ def test_the_current_team_is_chosen_per_session_and_stays_ones_own(client, team)
     second = make_team("blue")
     Membership.objects.create(team=second, user=user, role="admin")
     client.force_login(user)
-    assert "<h1>red<" in client.get("/team/").content.decode()
+    assert "<h1>Members of red<" in client.get("/team/").content.decode()
     response = client.post(f"/teams/{second.pk}/switch/", {"next": "/team/"})
     assert response["Location"] == "/team/"
-    assert "<h1>blue<" in client.get("/team/").content.decode()
+    assert "<h1>Members of blue<" in client.get("/team/").content.decode()
     away = client.post(f"/teams/{second.pk}/switch/", {"next": "https://evil.example/"})
     assert away["Location"] == "/"
     assert client.post(f"/teams/{make_team().pk}/switch/").status_code == 404

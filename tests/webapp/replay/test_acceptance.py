@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def clustered(team: Team, rewards: list[float], **values: object) -> list[ReplayEntry]:
     """Near-identical entries of one task."""
-    group = make_group(team=team, task=make_task())
+    group, values = make_group(team=team, task=make_task()), {"score": 1.0, **values}
     rows = [
         make_replay_entry(trajectory=make_trajectory(group=group, member=member, reward=reward, **values))
         for member, reward in enumerate(rewards)
