@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0013_shorter_words'),
-        ('replay', '0010_bad_turns'),
+        ('replay', '0011_imitated_beside'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
