@@ -120,13 +120,15 @@ def lone_config(group: Group) -> dict[str, Any]:
 
 def _branch_of(row: Trajectory) -> Branch:
     snapshot, group = row.group.snapshot, row.group
+    first = group.branch_turn
+    assert first is not None  # a branch has one
     is_redone = snapshot is None and not row.host  # a machine is named where a snapshot lay
-    begins = TurnRecord.objects.filter(trajectory=group.parent_id, index=group.branch_turn)
+    begins = TurnRecord.objects.filter(trajectory=group.parent_id, index=first)
     return Branch(
         is_redone=is_redone,
         screen=begins.values_list("frame", flat=True).first() or "" if is_redone else "",
         snapshot=snapshot.name if snapshot else "",
-        turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
+        turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=first)),
         text=branch_queries.first_text(row),
         milestones=tuple(ReachedMilestone.model_validate(one) for one in row.milestones),
     )

@@ -42,7 +42,7 @@ class Row:
 
     name: str
     injections: int = 0
-    first_step: int | None = None
+    first_step: int = 0
     before: Rate = field(default_factory=Rate)
     after: Rate = field(default_factory=Rate)
     held_out: tuple[float, float] | None = None
@@ -124,7 +124,7 @@ def _counts(rows: Any, by: str) -> Iterable[tuple[Any, int, int, int]]:
 
 
 def _held_out(experiment: Experiment) -> dict[str, tuple[float, float]]:
-    looks = [one for one in experiment.evaluations.order_by("id") if one.temperature > 0]
+    looks = [one for one in experiment.evaluations.order_by("id") if (one.temperature or 0) > 0]
     if len(looks) < 2:
         return {}
     first, last = looks[0].per_family, looks[-1].per_family

@@ -81,7 +81,8 @@ def measured_turns(trajectory_ids: Iterable[int]) -> dict[int, dict[int, NodeVal
     rows = Trajectory.objects.filter(group__parent__in=list(trajectory_ids), purpose=Purpose.BRANCH)
     rows = rows.filter(source=Source.POLICY, reward__isnull=False).order_by()
     for parent, turn, reward in rows.values_list("group__parent", "group__branch_turn", "reward"):
-        rewards[parent][turn].append(reward)
+        if turn is not None and reward is not None:
+            rewards[parent][turn].append(reward)
     return {
         parent: {turn: NodeValue(fmean(found), len(found)) for turn, found in by_turn.items()}
         for parent, by_turn in rewards.items()
