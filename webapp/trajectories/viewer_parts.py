@@ -184,10 +184,15 @@ def milestone_lane(trajectory: Trajectory) -> dict[str, Any]:
     return {"milestones": rows, "num_reached": len(reached), "trajectory": trajectory}
 
 
+MAX_STRETCHES = 8
+"""Of a trajectory: those that changed most, so that hundreds of turns make no page of their own."""
+
+
 def credit_bars(stretches: Sequence[Stretch]) -> list[dict[str, Any]]:
     """Value by turn as bars: each starts where the one before ended; percent of the shown range, with 0."""
     edges = [0.0, *itertools.accumulate(one.change for one in stretches)]
     low, span = min(edges), (max(edges) - min(edges)) or 1.0
+    largest = sorted(stretches, key=lambda one: -abs(one.change))[:MAX_STRETCHES]
     return [
         {
             "stretch": one,
@@ -196,6 +201,7 @@ def credit_bars(stretches: Sequence[Stretch]) -> list[dict[str, Any]]:
             "zero": round(100 * (0 - low) / span, 2),
         }
         for one, start, end in zip(stretches, edges, edges[1:], strict=False)
+        if one in largest
     ]
 
 

@@ -24,7 +24,7 @@ def acceptance_context(team: Team) -> dict[str, Any]:
         "rule": rule or AcceptanceRule(team=team),
         "is_set": rule is not None,
         "audit": audit_of(rule) if rule else None,
-        "scanners": [str(row) for row in team.scanners.only("name", "version", "team")],
+        "rule_scanners": [str(row) for row in team.scanners.only("name", "version", "team")],
     }
 
 

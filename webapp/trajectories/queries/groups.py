@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import CharField, Sum, Value
+from django.db.models import CharField, Max, Min, Q, Sum, Value
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.number_text import plural
@@ -162,9 +162,9 @@ def first_divergence(one: list[BriefTurn], other: list[BriefTurn]) -> int | None
 def neighbour_groups(group: Group) -> tuple[int | None, int | None]:
     """A trajectory to watch in the groups before and after, in the same experiment; for the keys [ and ]."""
     same = Group.objects.filter(team_id=group.team_id, experiment=group.experiment_id)
-    before = same.filter(pk__lt=group.pk).order_by("-pk").values_list("pk", flat=True).first()
-    after = same.filter(pk__gt=group.pk).order_by("pk").values_list("pk", flat=True).first()
-    return first_member(before), first_member(after)
+    before, after = Max("pk", filter=Q(pk__lt=group.pk)), Min("pk", filter=Q(pk__gt=group.pk))
+    found = same.aggregate(before=before, after=after)
+    return first_member(found["before"]), first_member(found["after"])
 
 
 def first_member(group_id: int | None) -> int | None:
