@@ -8,7 +8,6 @@ from django.test import Client
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
 from webapp.accounts.models import Role, Team
-from webapp.scanners.kinds.rule.rules import lost_by_one_turn
 from webapp.scanners.transcripts import read_transcripts
 from webapp.trajectories.filters import TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
@@ -101,9 +100,7 @@ def test_the_mistake_is_kept_for_lists_and_scanners(group: Group) -> None:
     found = TrajectoryFilter(problem="mistake").apply(Trajectory.objects.filter(group=group))
     assert found.count() == 2
     (paid,) = read_transcripts([last_of(group).pk])
-    hit = lost_by_one_turn(paid)
-    assert hit is not None
-    assert hit.turn == 1
+    assert paid.mistake_turn == 1
 
 
 def test_pages_say_which_turn_lost(client: Client, operator, group: Group) -> None:

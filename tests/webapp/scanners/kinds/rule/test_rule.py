@@ -1,5 +1,7 @@
 """Rules of Deskhand: what each finds."""
 
+from dataclasses import replace
+
 import pytest
 
 from testing.scanned_turns import CLICK, FAILURE, SUCCESS, WAIT, run, typed
@@ -28,6 +30,8 @@ from webapp.scanners.shipped import SHIPPED
         ("unseen-reward", run(CLICK, CLICK, frames=("a", "a"), changed=False, reward=1.0), -1),
         ("unseen-reward", run(CLICK, CLICK, frames=("a", "b"), changed=None, reward=1.0), None),
         ("unseen-reward", run(CLICK, CLICK, frames=("a", "a"), changed=False, reward=0.0), None),
+        ("lost-by-one-turn", replace(run(CLICK, WAIT), mistake_turn=1), 1),
+        ("lost-by-one-turn", run(CLICK, WAIT), None),
     ],
 )
 def test_a_shipped_scanner_finds_its_turn(name, paid, turn):
