@@ -23,7 +23,7 @@ def test_values_and_ranges_become_what_the_config_would_hold() -> None:
     ("text", "reason"),
     [
         (RATE, "use section.setting"),
-        ("optimiser.learning_rat = 1e-6", "is optimiser.learning_rate meant"),
+        ("optimiser.learning_rat = 1e-6", "did you mean optimiser.learning_rate"),
         (f"{RATE} = 1e-6, 7", "less than or equal to 1"),
         (f"{RATE} = 1e-6, 1e-6", "twice"),
         (f"{RATE} = 1e-6\n{RATE} = 1e-5", "twice"),
@@ -42,7 +42,7 @@ def test_a_refusal_says_why(text: str, reason: str) -> None:
 
 
 def test_a_refusal_among_several_lines_names_its_line() -> None:
-    with pytest.raises(ConfigError, match="line 2: there is no knob"):
+    with pytest.raises(ConfigError, match="line 2: there is no setting"):
         parse_axes(f"{RATE} = 1e-6\nsurprise = 3", CONFIG)
 
 
