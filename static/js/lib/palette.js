@@ -22,7 +22,7 @@ const words = (node) => (node.dataset.goLabel ?? node.getAttribute("aria-label")
 // What this page and the sidebar offer, each as {title, detail, keys, run}.
 function offered() {
   const links = [...document.querySelectorAll(".sidebar [data-go]")].map((link) => ({
-    title: words(link), detail: link.dataset.place ?? "", keys: `g ${link.dataset.go}`, run: () => link.click(),
+    title: words(link), detail: link.dataset.menu ?? "", keys: `g ${link.dataset.go}`, run: () => link.click(),
   }));
   const deeds = [...document.querySelectorAll(".page-actions :is(a, button), .viewer-deeds :is(a, button)")]
     .filter((node) => !node.matches(NOT_ACTIONS) && node.checkVisibility())
