@@ -177,7 +177,7 @@ def test_a_misspelt_family_is_refused(sign_in: SignIn, people: People, launchabl
     open_section(page, "tasks")
     knob(page, "tasks.families").get_by_role("textbox").fill("menu, meun")
     expect(page.locator("#preflight-result")).to_contain_text("No families 'meun' in the task set")
-    expect(page.locator("#preflight-result")).to_contain_text("Did you mean menu?")
+    expect(page.locator("#preflight-result")).to_contain_text("did you mean menu?")
     expect(page.get_by_role("button", name="Launch", exact=True)).to_be_disabled()
 
 
