@@ -19,9 +19,10 @@ below GRPO's of the mix.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from benchmarks.report import RESULTS, print_table
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance
 
+START = "start"
+"""In `--arms`: the start's own evaluation."""
 COPY, MIX, ALL = ["copy"], ["copy", "form", "rename"], ["copy", "form", "rename", "literal"]
 REPLAY: dict[str, object] = {
     "replay.enabled": True,
@@ -49,6 +52,8 @@ IMITATION: dict[str, object] = {
     "sft.muon_learning_rate": 0,
     "sft.locator_questions": 0,
 }
+NO_SAMPLING: dict[str, object] = {"engine.name": "transformers", "evaluation.num_tasks": 0}
+"""Where nothing is sampled, the engine that starts soonest."""
 ARMS: dict[str, tuple[list[str], dict[str, object]]] = {
     "copy/grpo": (COPY, {}),
     "copy/replay": (COPY, REPLAY),
@@ -81,15 +86,19 @@ def main() -> int:
     options = parse()
     budget = {"steps": options.steps, "groups": options.groups, "tasks": options.tasks, "seed": options.seed}
     budget |= {"start": str(options.start), "preset": options.preset, "set": options.set}
-    runs = FinishedRuns(name="replay_matters", budget=budget, resume=options.resume, results=RESULTS / "gpu")
-    arms = {name: ARMS[name] for name in options.arms}
+    runs = FinishedRuns(name="replay_matters", budget=budget, resume=options.resume, results=options.results)
+    arms = {name: ARMS[name] for name in options.arms if name != START}
     with Instance(slots=options.desktops, env_workers=options.env_workers) as deskhand:
         deskhand.manage("import_tasks", "smoldesk")
         lab = Lab(deskhand, options)
-        start = runs.once({"arm": "start"}, lambda: lab.evaluated(str(options.start)))
-        print(f"accepted demonstrations: {lab.demonstrate(options.demonstrations)}", flush=True)
-        rows = [runs.once({"arm": name}, partial(lab.arm, *arms[name])) for name in arms]
-    print_table(HEADER, [row_of(row) for row in [start, *rows]])
+        if not options.start.exists():
+            lab.make_start()
+        rows = []
+        if START in options.arms:
+            rows.append(runs.once({"arm": START}, lambda: lab.evaluated(str(options.start))))
+        print(f"accepted demonstrations: {lab.demonstrate(arms, options.demonstrations)}", flush=True)
+        rows += [runs.once({"arm": name}, partial(lab.arm, *arms[name])) for name in arms]
+    print_table(HEADER, [row_of(row) for row in rows])
     found = {row["arm"]: row for row in rows}
     missed = missed_by(found)
     print("\n".join(missed) or "the bar is met")
@@ -101,8 +110,10 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--start", type=Path, required=True, help="folder of the demonstrated start")
+    arguments.add_argument("--model", type=Path, help="published model that a missing START is made from")
     arguments.add_argument("--preset", default="smoldesk", help="whose model, prompt and tasks are used")
-    arguments.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    arguments.add_argument("--arms", nargs="+", choices=(START, *ARMS), default=[START, *ARMS])
+    arguments.add_argument("--results", type=Path, default=RESULTS / "gpu")
     arguments.add_argument("--steps", type=int, default=50)
     arguments.add_argument("--groups", type=int, default=8, help="per step, of 8 trajectories")
     arguments.add_argument("--tasks", type=int, default=200, help="held-out tasks of an evaluation, in all")
@@ -127,6 +138,14 @@ class Lab:
         self.deskhand = deskhand
         self.options = options
         self.more = [part for one in options.set for part in ("--set", one)]
+
+    def make_start(self) -> None:
+        """SFT of a published model on the preset's demonstrations; others may wait for the folder."""
+        values: dict[str, object] = {"model.path": str(self.options.model), "algorithm.num_steps": 0}
+        described = self.run(values | NO_SAMPLING)
+        made = self.options.start.with_name(f"{self.options.start.name}.part")
+        shutil.copytree(f"{described['checkpoints'][-1]['path']}/model", made)
+        made.rename(self.options.start)
 
     def arm(self, families: list[str], changes: Mapping[str, object]) -> dict[str, Any]:
         """Training from the start, and its end evaluated on all families."""
@@ -167,10 +186,10 @@ class Lab:
         looks = {kind: {key: one[key] for key in keys} for kind, one in rows.items()}
         return {"status": described["status"], "held_out": looks}
 
-    def demonstrate(self, number: int) -> int:
-        """By the oracles of all trained families, then accepted; how many the buffer holds."""
+    def demonstrate(self, arms: Iterable[str], number: int) -> int:
+        """By the oracles of the families that the arms train, then accepted; how many the buffer holds."""
         values = {
-            "tasks.families": MIX,
+            "tasks.families": [one for one in MIX if any(one in ARMS[name][0] for name in arms)],
             "sft.enabled": True,
             "sft.source": "oracle",
             "sft.families": [],
@@ -178,7 +197,7 @@ class Lab:
             "sft.max_steps": 1,
             "sft.evaluate_every": 1,
             "algorithm.num_steps": 0,
-            "evaluation.num_tasks": 0,
+            **NO_SAMPLING,
         }
         self.run(values)
         return int(self.deskhand.manage("shell", "-c", ACCEPT).strip().splitlines()[-1])

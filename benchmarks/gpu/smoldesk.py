@@ -32,6 +32,7 @@ from benchmarks.report import RESULTS, commit, machine, print_table, write_whole
 from benchmarks.training.side_by_side import side_by_side
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance, InstanceFailed
+from training.content.task_sets.smoldesk import DEMONSTRATED
 
 ARMS = {
     "demonstrated": ("grpo", "rejection", "shuffled"),
@@ -103,7 +104,7 @@ class Stage:
 
     def run(self) -> dict[str, Any]:
         with self.deskhand:
-            self.deskhand.manage("import_tasks", "smoldesk")
+            self.deskhand.manage("import_tasks", self.options.task_set)
             try:
                 found = self._experiment("start", self._start())
             except (InstanceFailed, subprocess.SubprocessError) as error:
@@ -159,7 +160,8 @@ class Stage:
     def _shared(self) -> dict[str, object]:
         options = self.options
         values: dict[str, object] = {
-            "tasks.families": FAMILIES[self.start],
+            "tasks.task_set": options.task_set,
+            "tasks.families": options.families or FAMILIES[self.start],
             "desktops.num_desktops": options.desktops,
             "evaluation.num_tasks": options.tasks,
             "evaluation.samples_per_task": options.draws,
@@ -169,6 +171,7 @@ class Stage:
         }
         if options.engine == "sglang":
             values |= {"engine.memory_fraction": options.memory_fraction, "model.dtype": options.dtype}
+            values["engine.attention_backend"] = "triton"
             if options.engine_arguments:
                 values["engine.extra_arguments"] = options.engine_arguments.split()
         if options.max_turns:
@@ -186,6 +189,7 @@ class Stage:
             "sft.evaluate_every": self.options.sft_steps,
             "algorithm.num_steps": 0,
             "evaluation.num_tasks": 0,
+            "engine.name": "transformers",  # nothing is sampled: the one that starts soonest
         }
         return self._shared() | values
 
@@ -252,6 +256,7 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("--model", type=Path, required=True, help="folder of SmolLM2-135M-Instruct (`make model-smollm2`)")
     add("--starts", nargs="+", choices=tuple(ARMS), default=list(ARMS))
+    add("--families", nargs="+", default=[], help="instead of all of the start")
     add("--arms", nargs="+", default=["grpo", "rejection", "shuffled"])
     add("--seeds", type=int, nargs="+", default=[0, 1, 2])
     add("--engine", choices=("sglang", "transformers"), default="sglang")
@@ -273,7 +278,8 @@ def parse() -> argparse.Namespace:
     add("--learning-rate", type=float, default=3e-5)
     add("--control-rate", type=float, default=3e-6)
     add("--control-kl", type=float, default=0.1)
-    add("--demonstrations", type=int, default=216)
+    add("--demonstrations", type=int, default=sum(DEMONSTRATED.values()))
+    add("--task-set", default="smoldesk", help="smoldesk-choice: to choose settings, held-out tasks unseen")
     add("--sft-steps", type=int, default=130)
     add("--tasks", type=int, default=120, help="held-out tasks of an evaluation, families in turn")
     add("--draws", type=int, default=8, help="sampled trajectories of each")

@@ -17,6 +17,7 @@ MFU: see `benchmarks.gpu.flops` for what is counted (recomputing is not; causal 
 
 Bar: whole, >= 43 % MFU for 4B on one GPU and on the most GPUs of the run, 8B >= 40 % on four; on eight, 4B
 >= 43 %, 8B >= 40 %, 32B >= 30 %; from four on, 4B makes >= 90 % of as many times one GPU's tokens per second;
+Qwen3-4B (text) and Qwen2.5-VL-7B >= 40 %;
 ready on both sides, >= 2.5 times the plain loop and >= 2 times TRL on one GPU. Cases of earlier calls (other
 numbers of GPUs) stay in the result file and are not judged, but for --resume on the same tree and machine.
 
@@ -56,6 +57,9 @@ MIN_TIMES_NAIVE = 2.5
 MIN_TIMES_TRL = 2.0
 LIMIT_S = 240
 """Per case, start and compilation included."""
+FAMILIES = {"qwen3-4b": "4b", "qwen2.5-vl-7b": "8b"}
+"""Dense models of other families -> the size of Qwen3-VL whose layout is theirs."""
+MIN_MFU_FAMILY = 0.40
 TRAJECTORIES = {"2b": 8, "4b": 8, "8b": 4, "32b": 2}
 """Per GPU and step."""
 PRESET = "qwen3-vl-first-desk"
@@ -70,9 +74,10 @@ VERSIONS = ("torch", "transformers", "triton", "trl", "accelerate", "peft")
 
 def cases(num_gpus: int) -> list[Case]:
     """What is run on so many GPUs, the most telling first."""
+    others = [found for size in FAMILIES if (found := of_family(size, num_gpus))]
     if num_gpus > 1:
         sizes = ("4b", "8b", "2b", *(("32b",) if num_gpus >= 4 else ()))
-        return [found for size in sizes if (found := shipped(size, num_gpus))]
+        return [*(found for size in sizes if (found := shipped(size, num_gpus))), *others]
     sizes = ("2b", "4b")
     trl = [
         Case(name=f"{size} {name}", trainer="trl", size=size, trajectories=4, trl=more)
@@ -81,7 +86,15 @@ def cases(num_gpus: int) -> list[Case]:
     ]
     naive = [Case(name=f"{size} naive", trainer="naive", size=size, trajectories=4) for size in sizes]
     ours = [found for size in ("4b", "2b", "8b") if (found := shipped(size, 1))]
-    return [*(replace(one, is_ready=True) for one in ours), *trl, *naive]
+    return [*(replace(one, is_ready=True) for one in ours), *trl, *naive, *others]
+
+
+def of_family(size: str, num_gpus: int) -> Case | None:
+    """A model of another family, laid out as Qwen3-VL of its size is."""
+    found = shipped(FAMILIES[size], num_gpus)
+    if found is None:
+        return None
+    return replace(found, size=size, name=found.name.replace(FAMILIES[size], size))
 
 
 def to_scale_from(wanted: Sequence[Case], num_gpus: int) -> list[Case]:
@@ -201,6 +214,10 @@ def judge(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     for size, least in MIN_MFU_MANY.get(most, {}).items():
         if row := done.get(f"{size} ours x{most}"):
             verdict[f"mfu {size} on {most}"] = (row["whole"]["mfu"], least)
+    for size in FAMILIES:
+        rows = [row for name, row in done.items() if name.startswith(f"{size} ")]
+        if rows:
+            verdict[f"mfu {size}"] = (max(row["whole"]["mfu"] for row in rows), MIN_MFU_FAMILY)
     if most >= 4 and all(f"4b ours x{count}" in done for count in (1, most)):
         one, many = (done[f"4b ours x{count}"]["whole"]["tokens_per_s"] for count in (1, most))
         verdict[f"4b scaling 1 to {most}"] = (many / one / most, MIN_SCALING)

@@ -22,6 +22,8 @@ TURNS = 8
 SYSTEM_TOKENS = 256
 PROMPT_TOKENS = 28
 """Words of a turn's observation and the marks of the chat format, without the image."""
+TREE_TOKENS = 943
+"""Of a turn's accessibility tree: as many as a screenshot has."""
 COMPLETION_TOKENS = 56
 GUESS = -math.log(151_936)
 """Behaviour logprob: random weights find every token about equally likely."""
@@ -64,12 +66,15 @@ def make_workload(
 def _sample(
     renderer: Renderer, number: int, names: list[str], screen: tuple[int, int], rng: np.random.Generator
 ) -> Sample:
-    grid = renderer.image_grid(screen)
-    pads = math.prod(grid) // renderer.merge**2
+    """A family without a tower reads as many words where the others have an image."""
+    sees = renderer.image_pad_id >= 0
+    grid = renderer.image_grid(screen) if sees else (0, 0, 0)
+    pads = math.prod(grid) // renderer.merge**2 if sees else TREE_TOKENS
     tokens, mask = _words(rng, SYSTEM_TOKENS), [0] * SYSTEM_TOKENS
     for _ in names:
         said = COMPLETION_TOKENS + int(rng.integers(-24, 25))
-        prompt = [*_words(rng, PROMPT_TOKENS), *[renderer.image_pad_id] * pads]
+        seen = [renderer.image_pad_id] * pads if sees else _words(rng, pads)
+        prompt = [*_words(rng, PROMPT_TOKENS), *seen]
         tokens += [*prompt, *_words(rng, said)]
         mask += [0] * len(prompt) + [1] * said
     return Sample(
@@ -79,8 +84,8 @@ def _sample(
         loss_mask=tuple(mask),
         behaviour_logprobs=tuple(GUESS * bit for bit in mask),
         policy_versions=tuple(bit - 1 for bit in mask),
-        images=tuple(names),
-        grids=(grid,) * len(names),
+        images=tuple(names) if sees else (),
+        grids=(grid,) * len(names) if sees else (),
         advantage=1.0 if number % 2 else -1.0,
     )
 
