@@ -8,6 +8,7 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from testing.page_text import page_text
 from training.contracts.types import Limit, Observation, Source
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.queries.groups import neighbour_groups
 from webapp.trajectories.services import turns
 
 pytestmark = pytest.mark.django_db
@@ -136,6 +137,20 @@ def test_the_viewer_of_a_big_group_needs_few_queries(web, team, django_assert_ma
     members = [make_trajectory(group=group, turns=4, member=member) for member in range(8)]
     with django_assert_max_num_queries(16):
         assert web.get(f"/trajectories/{members[0].pk}/").status_code == 200
+
+
+def test_the_groups_beside_are_of_the_same_experiment(team, django_assert_num_queries):
+    run, other = make_experiment(team=team), make_experiment(team=team)
+    groups = [make_group(experiment=each, size=2) for each in (run, run, other, run, other)]
+    second = make_trajectory(group=groups[0], member=1)
+    first = make_trajectory(group=groups[0], member=0)
+    beside = make_trajectory(group=groups[3], member=0)
+    for strange in (groups[2], groups[4]):
+        make_trajectory(group=strange)
+    assert second.pk < first.pk
+    with django_assert_num_queries(1):
+        assert neighbour_groups(groups[1]) == (first.pk, beside.pk)
+    assert neighbour_groups(groups[0]) == (None, None)  # the one after it has no member
 
 
 def test_an_errored_trajectory_says_what_failed_and_has_no_reward(web, team):

@@ -1,12 +1,10 @@
 """A group as a lane of its members' turns, and the groups beside it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import CharField, Max, Min, Q, Sum, Value
+from django.db.models import CharField, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.number_text import plural
@@ -160,16 +158,19 @@ def first_divergence(one: list[BriefTurn], other: list[BriefTurn]) -> int | None
 
 
 def neighbour_groups(group: Group) -> tuple[int | None, int | None]:
-    """A trajectory to watch in the groups before and after, in the same experiment; for the keys [ and ]."""
-    same = Group.objects.filter(team_id=group.team_id, experiment=group.experiment_id)
-    before, after = Max("pk", filter=Q(pk__lt=group.pk)), Min("pk", filter=Q(pk__gt=group.pk))
-    found = same.aggregate(before=before, after=after)
-    return first_member(found["before"]), first_member(found["after"])
+    """A trajectory to watch in the groups before and after, in the same experiment; for the keys [ and ].
+
+    One query of look-ups in indexes, however many groups there are.
+    """
+    same = Group.objects.filter(experiment=group.experiment_id)
+    if group.experiment_id is None:  # else the team is the experiment's: naming it leads to a slower index
+        same = same.filter(team_id=group.team_id)
+    before = _first_member(same.filter(pk__lt=group.pk).order_by("-pk"))
+    after = _first_member(same.filter(pk__gt=group.pk).order_by("pk"))
+    return Group.objects.values_list(before, after).get(pk=group.pk)
 
 
-def first_member(group_id: int | None) -> int | None:
-    """The first member of a group, by place."""
-    if group_id is None:
-        return None
-    members = Trajectory.objects.filter(group_id=group_id).order_by("member", "-tries")
-    return members.values_list("pk", flat=True).first()
+def _first_member(ordered: QuerySet[Group]) -> Subquery:
+    """The first member, by place, of the first group."""
+    members = Trajectory.objects.filter(group_id=Subquery(ordered.values("pk")[:1]))
+    return Subquery(members.order_by("member", "-tries").values("pk")[:1])
