@@ -1,7 +1,5 @@
 """Who may send a large body, by the headers of the request alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

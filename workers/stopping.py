@@ -1,7 +1,5 @@
 """How a worker ends: asked by Celery, on a joined host by a signal, or by itself when it is of no use."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

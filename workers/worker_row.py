@@ -1,7 +1,5 @@
 """This worker's own row in the database: its heartbeat, its end, the queues that it serves."""
 
-from __future__ import annotations
-
 import time
 
 from webapp.lib.heartbeat_age import touch_beat_file

@@ -3,8 +3,6 @@
 What it writes parses back to the same action, up to the rounding of the coordinate space.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from training.actions.coordinates import Size, model_point

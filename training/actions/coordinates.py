@@ -1,7 +1,5 @@
 """What the numbers in a completion mean: one conversion for every coordinate space."""
 
-from __future__ import annotations
-
 import math
 
 from training.contracts.config import CoordinateSpace

@@ -1,7 +1,5 @@
 """Which text of an action Slime-OSWorld looks for in the accessibility tree, and whether it is there."""
 
-from __future__ import annotations
-
 import re
 
 from training.actions.write.pyautogui_call import key_of

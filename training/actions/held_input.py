@@ -1,7 +1,5 @@
 """Which keys and buttons an agent holds, and the actions that let go of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from training.contracts.action import Action, ActionKind, Button

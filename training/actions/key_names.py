@@ -4,8 +4,6 @@
 hardware calls a key (X keysyms, QEMU's key codes, keysym numbers of VNC).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.actions.errors import ActionTextError

@@ -4,8 +4,6 @@ Of the dialects that may be tried the one whose action begins first decides; a c
 is a visible error.
 """
 
-from __future__ import annotations
-
 from pydantic import ValidationError
 
 from training.actions.coordinates import Size, space_size

@@ -1,7 +1,5 @@
 """All actions of a turn as one completion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """What no keyboard has: control characters, and halves of characters."""
 
-from __future__ import annotations
-
 import unicodedata
 
 TYPED_AS_KEYS = "\n\r\t\b"

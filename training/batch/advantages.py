@@ -23,8 +23,6 @@ than two scored members has no baseline; it is dropped and counted. A group whos
 are all equal (std < 1e-6) has zero advantages; whether it stays is the caller's decision.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ their levels and repeats them, bit for bit what `Renderer.patches` makes.
 Shapes: R patches of all images, C channels, S pixels of a patch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Shapes: B sequences, T positions (the longest of the microbatch, right-padded), N images, R patch rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

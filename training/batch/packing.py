@@ -6,8 +6,6 @@ nowhere, every rank gets one more bin. A sample above a budget gets a bin of its
 equal numbers of forwards and nearly equal work, whatever the mix of lengths.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The next microbatch is made while the device works on the current one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar

@@ -7,8 +7,6 @@
 Only advantages are made of them. What is stored, shown and measured stays the true reward.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 

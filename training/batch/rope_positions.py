@@ -1,7 +1,5 @@
 """Qwen3-VL's rotary positions of a token sequence with images."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from training.render.rendered_sequence import Grid

@@ -10,8 +10,6 @@ completion stands where the policy server saw it, and the image pads of each seq
 its screenshots' grids.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Screenshots for the trainer: the lossless PNGs by sha256, as patch values, with a small cache."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Questions about a screenshot that a demonstration answers for free."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ up with copies whose loss mask is zero, and every microbatch carries at least on
 step has one. `packing` splits by tokens instead.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -8,8 +8,6 @@ for none that could become older). Replay entries are off-policy by intent, are 
 `replay.max_policy_age` and not counted here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from training.batch.samples import Sample

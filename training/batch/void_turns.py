@@ -11,8 +11,6 @@ Rewards, means and deviations of groups stay as they are. Sources: mask_trajecto
 void turns leave the loss in every mode but keep.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ experiment. Written to OUTPUT.tmp and renamed, so that a folder that exists is c
 memory at a time. The first line of the output says how many bytes are coming: {"total_bytes": N}.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

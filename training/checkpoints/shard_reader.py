@@ -5,8 +5,6 @@ resumes from: only the classes of such a list are made of it. Objects other than
 torch unpickles them without limits.
 """
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -15,8 +15,6 @@ leaves a *.tmp folder, from which no attempt resumes. One for which the disk had
 training goes on: its folder never appears.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

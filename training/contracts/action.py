@@ -1,7 +1,5 @@
 """What an agent does to a desktop: one typed command, and what a completion meant."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal, Self
 

@@ -9,8 +9,6 @@ Equal lines mean: the same ids stand for the same text, after the same prompt an
 trajectory is reused token for token under an equal line only; `training.render.context_fingerprint` makes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from training.contracts.types import Turn

@@ -1,7 +1,5 @@
 """What the trainer may ask of its coordinator (the gpu worker), and the table of its routes."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

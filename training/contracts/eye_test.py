@@ -4,8 +4,6 @@ Engines break grounding between versions without a word. So a score says which e
 that engine made of a fixed set of pictures; two scores are compared by naming what differs.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from training.contracts.context_fingerprint import differences

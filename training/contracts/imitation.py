@@ -1,7 +1,5 @@
 """Which turns of a successful trajectory are imitated, and which are only the context of later ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.contracts.types import Source, Turn

@@ -1,7 +1,5 @@
 """What an evaluator says of one thing that it looked at."""
 
-from __future__ import annotations
-
 from training.contracts.types import Wire
 
 

@@ -1,7 +1,5 @@
 """Scored checkpoints inside a task, and which of them a trajectory reached."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

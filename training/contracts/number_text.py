@@ -4,8 +4,6 @@ Half is rounded away from zero on the digits that a number is written with, so t
 `static/js/lib/numbers.js` and on paper. Thousands have commas, a negative number has a real minus sign.
 """
 
-from __future__ import annotations
-
 from decimal import ROUND_HALF_UP, Decimal
 from math import ceil, floor, isfinite
 

@@ -1,7 +1,5 @@
 """What was read of a desktop beside its picture, and what rewards need of it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

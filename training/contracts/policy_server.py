@@ -3,8 +3,6 @@
 A host's token is made from the attempt's, so that neither side has to send a list to the other.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Clients, servers, test doubles and docs/contracts.md are made from tables of rou
 stand in the path travel there, the others in the query of a GET or the JSON body of a POST.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """When two turns began in the same state, as far as the policy can see."""
 
-from __future__ import annotations
-
 from training.contracts.types import Observation
 
 

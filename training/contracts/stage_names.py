@@ -1,7 +1,5 @@
 """The stages of an experiment: names, order, labels."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from training.contracts.config import ExperimentConfig

@@ -1,7 +1,5 @@
 """A task; `training.contracts.types` hands it on with the other values that travel."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Time zone and locale that a task may name for its desktop; every other desktop has the same of both."""
 
-from __future__ import annotations
-
 import zoneinfo
 from functools import cache
 from typing import Annotated

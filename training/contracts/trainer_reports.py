@@ -1,7 +1,5 @@
 """What the trainer reports of its stages, steps, evaluations, checkpoints and alarms."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

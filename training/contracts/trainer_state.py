@@ -1,7 +1,5 @@
 """Where an experiment stands: the part of a checkpoint that is no tensor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path

@@ -4,8 +4,6 @@ The policy server measures its own; the env worker measures the rest, and gives 
 `TRANSFER`. Parts add up to the wall time from the end of the turn before to the screenshot after the action.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -8,8 +8,6 @@ Life of a status:  queued -> resetting -> running -> evaluating -> terminated | 
                    any of these -> errored | cancelled
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

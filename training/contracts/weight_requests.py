@@ -8,8 +8,6 @@
 (or to a `load`) nothing is generated, so no completion is sampled with half of the weights.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag

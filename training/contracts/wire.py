@@ -1,7 +1,5 @@
 """The base of all values that travel between processes."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 
 

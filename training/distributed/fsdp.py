@@ -4,8 +4,6 @@ Gradients of FSDP2 are averaged over ranks; losses here are shares of the batch 
 multiplies by the world size before backward.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 

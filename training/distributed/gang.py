@@ -1,7 +1,5 @@
 """The hosts of one trainer, as a file names them to each."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

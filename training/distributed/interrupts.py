@@ -4,8 +4,6 @@ Only rank 0 hears the coordinator, so what it hears travels to its peers with th
 the work that it did alone. Every rank then leaves the loop at the same place.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from typing import TypeVar

@@ -10,8 +10,6 @@ With `--gang` (`training.distributed.gang`) each of several hosts starts its N r
 by torch's own means, on addresses of the network that the operator named, and of no other.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

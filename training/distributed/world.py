@@ -4,8 +4,6 @@ One code path for 1 and N processes: without `training.distributed.launch` a pro
 memory.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Drawn screens of the eye test: coloured widgets, one of them red; the same bytes everywhere."""
 
-from __future__ import annotations
-
 import functools
 import io
 import random

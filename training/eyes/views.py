@@ -1,7 +1,5 @@
 """What the eye test has both sides read: pictures of four non-square sizes, or long texts without eyes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from training.contracts.eye_test import NUM_TARGETS

@@ -1,7 +1,5 @@
 """What guards remember of earlier steps; saved with every checkpoint."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

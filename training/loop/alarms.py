@@ -4,8 +4,6 @@ One function per guard, one row in `GUARDS`. A guard that depends on the past re
 `AlarmHistory`, which is saved with the checkpoints.
 """
 
-from __future__ import annotations
-
 import statistics
 
 from training.contracts.number_text import share_text

@@ -1,7 +1,5 @@
 """Makes an experiment of one rank: model, learner, weight sync and checkpoints."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Waits before a checkpoint that would not fit on the disk: a full disk would end the attempt half-way."""
 
-from __future__ import annotations
-
 import logging
 import time
 

@@ -5,8 +5,6 @@
 Engines that have GPUs of their own go on, as do those with `engine.sleeps` off; they do not hear of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -4,8 +4,6 @@
 here too, as the trainer would. Prompt, parser, tasks and interval are those of other evaluations.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 

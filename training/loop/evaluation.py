@@ -1,7 +1,5 @@
 """Held-out success of the weights that the engine has, and the checkpoint that it is the success of."""
 
-from __future__ import annotations
-
 import logging
 
 from training.contracts.stage_names import StageName

@@ -1,7 +1,5 @@
 """The trainer's half of the eye test: does the engine read as the trainer does, before a number is made."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

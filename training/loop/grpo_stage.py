@@ -1,7 +1,5 @@
 """The GRPO stage: rollouts, update, weight sync and reports, step after step."""
 
-from __future__ import annotations
-
 import logging
 import time
 

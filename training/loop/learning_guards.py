@@ -1,7 +1,5 @@
 """Guards of what is there to learn: success, its differences within groups, and the policy's doubt."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 

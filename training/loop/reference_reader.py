@@ -1,7 +1,5 @@
 """What the trainer would make of the eye test's pictures and texts, where nothing is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -7,8 +7,6 @@ two things), the learning rate is multiplied by `checkpoints.roll_back_rate`, an
 saved at once, so that a crash cannot resume the collapsed one.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ Each stage can be left by an Interrupted between two units of work and entered a
 the state of a checkpoint.
 """
 
-from __future__ import annotations
-
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_state import LearningStage
 from training.loop.evaluation import evaluate, save_evaluated

@@ -1,7 +1,5 @@
 """The SFT stage: demonstrations of oracles or people, then imitation until held-out success says stop."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections import Counter

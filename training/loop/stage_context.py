@@ -1,7 +1,5 @@
 """What all stages of an experiment share: trainer, coordinator, state and checkpoints."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

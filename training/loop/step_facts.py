@@ -1,7 +1,5 @@
 """What guards look at, and the alarm that one raises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Which limits truncated the trajectories of a step, where each is set, and what to do about it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

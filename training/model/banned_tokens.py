@@ -1,7 +1,5 @@
 """Tokens that the engine never samples have no probability, in the engine and in the trainer alike."""
 
-from __future__ import annotations
-
 import torch
 
 BANNED_LOGIT = -1e9

@@ -3,8 +3,6 @@
 Both wrap a block's forward, not the block: FSDP2's hooks stay outside of graphs and recomputing.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

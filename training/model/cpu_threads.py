@@ -1,7 +1,5 @@
 """How many threads torch may use on a CPU."""
 
-from __future__ import annotations
-
 import os
 
 

@@ -6,8 +6,6 @@
 `use_cpu_paths(tower)` binds them to the modules of one tower; parameters and checkpoints are untouched.
 """
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

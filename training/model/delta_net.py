@@ -7,8 +7,6 @@ and corrects. Both begin anew where a packed sequence begins. Paths:
 Source: Gated Delta Networks, arXiv 2412.06464. Shapes: B rows, T tokens, H value heads, D head width.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import types

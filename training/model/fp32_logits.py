@@ -6,8 +6,6 @@ GPU's product writes fp32 instead, which also saves the copy. `training.sampler.
 the same.
 """
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -5,8 +5,6 @@
 So no process ever holds more than its shards and one whole block. 32B in fp32 is 133 GB, too much for a GPU.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -7,8 +7,6 @@ The order matters: adapters before sharding (they are sharded, too), compiling b
 FSDP2's hooks stay outside of the compiled graphs).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

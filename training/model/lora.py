@@ -5,8 +5,6 @@ experiments and the hub see an ordinary checkpoint. The engine gets them as they
 `training.weights.adapter_folder`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

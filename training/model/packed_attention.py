@@ -12,8 +12,6 @@ canary, padded batches) takes transformers' own SDPA path.
 Shapes: 1 row, H heads, T tokens of all sequences, D head width.
 """
 
-from __future__ import annotations
-
 import inspect
 import types
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ a vocabulary of 151 000 never meets a prompt token. The wrapper is the FSDP2 roo
 backbone and head can be called one after the other inside one forward.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

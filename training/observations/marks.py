@@ -4,8 +4,6 @@ index	tag	name	text
 1	push-button	Save	""
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageFont

@@ -1,7 +1,5 @@
 """The tree as OSWorld's agents write it for their models: a table with tabs between its columns."""
 
-from __future__ import annotations
-
 from training.observations.widget_tree import BASE, Widget, widgets_of
 
 HEADER = "tag\tname\ttext\tclass\tdescription\tposition (top-left x&y)\tsize (w&h)"

@@ -5,8 +5,6 @@ entry "Name" = "Ada" 512,233 focused
 check-box "Bold" 90,12 checked
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from training.observations.widget_tree import Widget, widgets_of

@@ -13,8 +13,6 @@ button "Save" 320,470
 user@desk:~$ ls
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

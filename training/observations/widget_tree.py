@@ -1,7 +1,5 @@
 """OSWorld's XML of the accessibility tree, and which of its widgets a policy can use."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What a name stands for can change between a check and the connection; so the add
 one that is connected to.
 """
 
-from __future__ import annotations
-
 import math
 import ssl
 import time

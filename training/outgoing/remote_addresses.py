@@ -4,8 +4,6 @@ A URL in a config is a person's wish to have a request made from inside: without
 metadata service of a cloud, the Redis beside the worker, or a router's page.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ that it may be sent to: {"vendor-token": {"teams": ["home"], "urls": ["https://c
 that is not sent to a URL (a password typed into desktops) needs no "urls". What is not granted is refused.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

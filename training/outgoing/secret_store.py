@@ -4,8 +4,6 @@
 Values are never logged and never part of an error message.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -6,8 +6,6 @@ compiled blocks, weights gathered once a step. Blocks are recomputed only as far
 `footprint`'s estimate, which is stated in docs/presets.md and tested to leave room (`fits`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

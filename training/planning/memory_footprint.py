@@ -24,8 +24,6 @@ old logprobs keeps nothing for a backward, so it needs no more than an update's 
 was fitted to measured peaks, see COMPILED.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

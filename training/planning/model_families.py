@@ -3,8 +3,6 @@
 How the trainer and the engine run a family stands in `training.model.families`, one file each.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ A branch or tag of the hub is looked up once; from then on the experiment names 
 downloaded here: weights of many gigabytes come when a person runs the command that the errors name.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

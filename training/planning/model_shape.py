@@ -1,7 +1,5 @@
 """The shape of a model, read from its config.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a model folder's tokenizer has the tokens of its family's prompts, read without torch."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from pathlib import Path

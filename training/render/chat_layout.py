@@ -5,8 +5,6 @@ prompt. So a fine-tuned model keeps the frame that it was trained with, a defaul
 opening of a thought included, and no family needs a frame written down here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Makes the fingerprint of a renderer: `training.contracts.context_fingerprint` says what it is for."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

@@ -4,8 +4,6 @@ Recorded token ids are kept when they mean here what they meant when they were s
 otherwise every turn is written again from its typed action, in the renderer's dialect and coordinate space.
 """
 
-from __future__ import annotations
-
 from training.actions.several_actions import turn_text
 from training.contracts.config import SamplingConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint

@@ -14,8 +14,6 @@ The policy server and the trainer build contexts by the one function that uses t
 `training.render.renderer.Renderer.context`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from training.contracts.config import PromptConfig

@@ -1,7 +1,5 @@
 """Screenshots as a vision tower reads them: their grid, their size, and the values of their patches."""
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil, smart_resize

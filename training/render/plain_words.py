@@ -5,8 +5,6 @@ text. Others (<tool_call>, <think>) are markers that a model writes itself: they
 the experiment says in the model's own format, and never of what tasks, screens or people say.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A short digest of a prompt's token ids: whether two prompts of one length are the same words."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

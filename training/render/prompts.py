@@ -1,7 +1,5 @@
 """System messages and user messages of the prompt styles."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.actions.dialects.registry import find_dialect

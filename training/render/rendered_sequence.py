@@ -1,7 +1,5 @@
 """A trajectory, or a part of it, as the tokens and images that the trainer reads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

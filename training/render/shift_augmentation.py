@@ -5,8 +5,6 @@ moved. (Demonstrations that point are left alone: there, seeing the same screens
 random model find out where things are.) A shifted frame is named "SHA@DX,DY", so names still identify pixels.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The budgets of a context: all tokens, words, and image pads."""
 
-from __future__ import annotations
-
 from training.contracts.config import SamplingConfig
 
 

@@ -1,7 +1,5 @@
 """The reward of a trajectory under a preset, with the breakdown that adds up to it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

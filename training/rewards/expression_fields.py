@@ -1,7 +1,5 @@
 """What expressions may name: fields of a trajectory and of a turn, each with its type and how it is found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple

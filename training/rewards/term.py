@@ -1,7 +1,5 @@
 """What a reward term gets and returns. Pure: it is a function of the turns and the score alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

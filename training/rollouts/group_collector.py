@@ -4,8 +4,6 @@ REQUESTED -> finished (>= 2 valid members, or 1 for an evaluation) -> returned
           -> finished with too few -> asked for again, at most `MAX_REQUESTS` times -> returned as it is
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 

@@ -1,7 +1,5 @@
 """Advantages and samples of one group: what of it is trained on, and with which weight. Rank 0 only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from training.batch.advantages import GroupAdvantages, SharedStates, group_advantages

@@ -10,8 +10,6 @@ trained on less. What a resume needs is the first position of the task order tha
 and the positions behind it that were used in place of flat groups.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Held-out success with its uncertainty: what an evaluation asks for, and what its groups amount to."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A trainer that went on with a blank or another picture would train tokens in a context that no policy saw.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -6,8 +6,6 @@ another or unknown fingerprint, a person's, an oracle's -> rendered again from i
 cannot be rendered, or its policy is too old            -> skipped, and reported with the reason
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from training.batch.samples import build_samples, has_behaviour_logprobs

@@ -1,7 +1,5 @@
 """How many replay entries a step may take: in all, of one family, and beside the groups."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 

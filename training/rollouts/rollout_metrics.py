@@ -1,7 +1,5 @@
 """Numbers about the trajectories of a step, named area/name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.batch.advantages import GroupAdvantages, mean_and_std

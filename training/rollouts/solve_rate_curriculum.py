@@ -10,8 +10,6 @@ the shares of `tasks.family_shares`. A choice depends only on (seed, position, s
 rates are saved with every checkpoint.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 groups -> without untrainable and stale members -> injection -> advantages (>= 2 scored members) -> samples
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ order that depends only on (seed, family, pass). So the cursor is the whole stat
 the same whatever its size. With shares by size all tasks are one family: each comes as often as any other.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ Source: Slime-OSWorld's two phases (0.8, then 0.5). Sampling and training of a s
 temperature, because logprobs are taken at it.
 """
 
-from __future__ import annotations
-
 from training.contracts.config import SamplingConfig
 
 

@@ -3,8 +3,6 @@
 Its group keeps the other members; advantages are theirs alone.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections import Counter

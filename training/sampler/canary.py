@@ -4,8 +4,6 @@ When both score the same tokens differently, the engine does not run the weights
 image) that the trainer thinks it does.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 

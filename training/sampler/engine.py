@@ -4,8 +4,6 @@ Engines: `engines.transformers_engine` (CPU or one GPU, in this process, behind
 `engines.request_batching`) and `engines.sglang_engine` (server processes).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The engine's half of the eye test: what it reads, and where it clicks."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from dataclasses import asdict

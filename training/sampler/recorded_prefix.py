@@ -4,8 +4,6 @@ The context of the next turn is made of the recorded tokens, as if they had been
 What was recorded under another model or prompt does not fit, and is refused instead of continued wrongly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

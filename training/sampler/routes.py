@@ -1,7 +1,5 @@
 """The routes of the policy server: what each reads, does and answers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any

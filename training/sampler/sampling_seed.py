@@ -1,7 +1,5 @@
 """Seeds of what generates: no two servers, starts or attempts of an experiment generate the same again."""
 
-from __future__ import annotations
-
 import hashlib
 
 LARGEST = 2**31 - 1

@@ -4,8 +4,6 @@ Answers 503 from the first moment, and properly as soon as the model is loaded. 
 docs/contracts.md; the bearer token is read from DESKHAND_POLICY_TOKEN.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -4,8 +4,6 @@ Only the event loop touches sessions and the tokenizer (it is not thread-safe). 
 completion exists: a failed or repeated request changes nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -1,7 +1,5 @@
 """Adds up the seconds in which something went on: work at the engine, or waiting for it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """How far two judgements of the same things agree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from math import sqrt

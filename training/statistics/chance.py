@@ -3,8 +3,6 @@
 Many tests: Benjamini and Hochberg, "Controlling the false discovery rate", JRSS B 57 (1995).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

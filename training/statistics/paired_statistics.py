@@ -7,8 +7,6 @@ of (sum over tasks of x^difference / n)^n, computed in whole numbers by J. C. P.
 (Knuth, The Art of Computer Programming 2, 4.7).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

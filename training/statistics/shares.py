@@ -1,7 +1,5 @@
 """The interval of a share that was counted."""
 
-from __future__ import annotations
-
 import math
 
 Z_95 = 1.959964

@@ -13,8 +13,6 @@ States that siblings share are the anchors of GiGPO (arXiv 2505.10978), which co
 actions that left one; here, a turn is worth the difference of the values on its two sides.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How a task writes its evaluator: one func or several, with one entry of each key per func."""
 
-from __future__ import annotations
-
 from typing import Any
 
 INFEASIBLE = "infeasible"

@@ -3,8 +3,6 @@
 What cannot be read is refused on its own, with its place and its reason; the rest comes in.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ U+2028 and U+0085 stand inside texts and end no line. What no database keeps is 
 a double, NUL, half a surrogate pair.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -6,8 +6,6 @@ Sources: https://github.com/xlang-ai/OSWorld, folder evaluation_examples; Window
 https://github.com/GAIR-NLP/WindowsAgentArena-V2, its parts of an index in a folder concurrent_eval.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A task without a split gets one by a hash of its id, so that the same task falls
 import; the two splits never share a task.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any, Literal
 

@@ -6,8 +6,6 @@ gets no more memory than the limit.
     python -m training.untrusted.parquet FILE MAX_BYTES COLUMN...     # a JSON object a row, on stdout
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

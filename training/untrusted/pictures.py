@@ -4,8 +4,6 @@ Pillow opens some fifty formats, one of which starts another program; the size i
 what decoding would take.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -7,8 +7,6 @@ is the part's loss, and a token weighs the same in a part of two groups as in on
 is not finite on any rank skips the update on all.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Peak learning rates of the stages, and how they change over the steps."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Samples become this rank's microbatches, on its device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

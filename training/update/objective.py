@@ -1,7 +1,5 @@
 """The loss of a microbatch: policy gradient, likelihood, KL and entropy, by global counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial

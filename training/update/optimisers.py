@@ -5,8 +5,6 @@ Why: from random weights AdamW alone sits on the marginal distribution of coordi
 of screenshots; Muon leaves that plateau within a few hundred steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

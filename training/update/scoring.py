@@ -9,8 +9,6 @@
 With one update per step the proximal policy is the policy that is updated: no forward is made for it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

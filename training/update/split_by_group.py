@@ -1,7 +1,5 @@
 """The batch of a step is cut into the parts of its updates; the trajectories of a group stay together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.batch.samples import Sample

@@ -1,7 +1,5 @@
 """What the updates of one step found and did: sums of the objective, and the metrics made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

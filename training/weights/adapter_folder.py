@@ -6,8 +6,6 @@ change arrived. The base never changes, so an engine that has it needs the adapt
     adapter_config.json, adapter_model.safetensors (base_model.model.NAME.lora_A.weight ...)
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

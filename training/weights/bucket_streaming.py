@@ -7,8 +7,6 @@ that a failure ends the sync on every rank at the same place. While the engine t
 one is gathered: two are in memory at most.
 """
 
-from __future__ import annotations
-
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What every way of carrying weights has in common."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol

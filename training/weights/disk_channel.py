@@ -6,8 +6,6 @@ The folder is in memory (/dev/shm) when two versions fit there: the one that is 
 restarted server may still be reading.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import shutil

@@ -1,7 +1,5 @@
 """What can go wrong in a weight sync."""
 
-from __future__ import annotations
-
 
 class SyncFailed(Exception):
     """Raised on every rank when a version did not reach the engine; the trainer is untouched."""

@@ -5,8 +5,6 @@ same GPU opens it. Two buffers take turns: one is read by the engine while the o
 GPU the buffers are in named shared memory.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import pickle

@@ -4,8 +4,6 @@ The engine must already be waiting for a bucket when rank 0 broadcasts it, so th
 made in a thread and stays open until the engine has loaded it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The channels by name, and which one an experiment uses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

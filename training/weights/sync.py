@@ -6,8 +6,6 @@ drift = mean |trainer - engine| logprob over the completion tokens of the canary
 streaming channel in the middle, the engine holds generation until the same version has come from disk.
 """
 
-from __future__ import annotations
-
 import base64
 import logging
 import time

@@ -4,8 +4,6 @@ torch has one default group per process; a second one that spans two jobs is mad
 (`sglang.srt.utils.init_custom_process_group`), key by key, or the two ends would not find each other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from datetime import timedelta

@@ -6,8 +6,6 @@ Nothing here ever holds more than the weights that the caller keeps: a bucket of
 over the network, one for the file of the disk channel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

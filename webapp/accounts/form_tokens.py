@@ -1,7 +1,5 @@
 """Forms that create: a double click, or the same form sent again, makes one thing and leads to its page."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import wraps

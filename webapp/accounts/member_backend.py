@@ -1,7 +1,5 @@
 """Who a session belongs to, together with their teams."""
 
-from __future__ import annotations
-
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 

@@ -1,7 +1,5 @@
 """What a team saves under a name, version after version; nothing changes a version once it is saved."""
 
-from __future__ import annotations
-
 import re
 from typing import Self
 

@@ -1,7 +1,5 @@
 """`Idempotency-Key`: a POST that is sent again gets the first answer, and its work is done once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -1,7 +1,5 @@
 """Metric points of an experiment in pages: nothing is cut without a cursor that leads to the rest."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Who may see which exploit and which version of a task."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 

@@ -4,8 +4,6 @@ They do what a policy under pressure finds first: say that it is done, hit keys,
 the result, where the evaluator looks.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

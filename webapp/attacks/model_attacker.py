@@ -4,8 +4,6 @@ It reads the instruction, the set-up and the evaluator's source, as a policy tha
 comes to know it; never the oracle. What it writes runs like any other script: nothing of it is trusted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What a scripted run does: set-up steps of a fresh desktop, then actions."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """How a version of a task stands: attacked how often, exploitable or not, and whether a patch counts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Attacks from a task's page, and what people say of exploits."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render

@@ -1,7 +1,5 @@
 """The folder of a finished export as one .tar, made while it is sent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from django.contrib.auth.models import User

@@ -1,7 +1,5 @@
 """A folder, here or in the place of copies, as a .tar while it is sent: the length is known before."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import tarfile

@@ -1,7 +1,5 @@
 """The buttons of the checkpoints tab: evaluate, export, download, remove."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect

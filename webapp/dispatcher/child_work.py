@@ -5,8 +5,6 @@ in the database, so nothing is lost with it or with the dispatcher. How a proces
 row, and so to its page.
 """
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

@@ -4,8 +4,6 @@ After a locked or absent database, a busy machine or a step of the clock, every 
 worker has written the next one. No worker is taken for lost before it had the time to.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the dispatcher leaves of itself: that it was there."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db import models

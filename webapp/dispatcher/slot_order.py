@@ -6,8 +6,6 @@ So a slot that one experiment may not use (it runs as many desktops as it asked 
 and an experiment that queued thousands does not hold up those that came after it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 A task is a generator that yields after each short transaction. All are begun anew every few minutes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Kinds of long work, and the one way in which a process does a row of any of them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What happened at which step of an experiment, for the foot of its charts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

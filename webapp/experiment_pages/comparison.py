@@ -1,7 +1,5 @@
 """Several experiments side by side: what differs in their configs, what came of it, their metric lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

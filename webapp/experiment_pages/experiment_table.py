@@ -1,7 +1,5 @@
 """What the list and the queue page show, read in few queries."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Numbers of an experiment that its page reads in its first statement, together with the live cursor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, When

@@ -1,7 +1,5 @@
 """The pieces of the experiment page: each has one template and one context, on first load and live alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

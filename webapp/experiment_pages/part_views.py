@@ -1,7 +1,5 @@
 """What the experiment page fetches after its first load: parts as HTML, metrics and log lines as JSON."""
 
-from __future__ import annotations
-
 import math
 
 from django.http import Http404, HttpResponse, JsonResponse

@@ -1,7 +1,5 @@
 """How far the stages of an experiment are, and how long they still take."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The list, the queue and the experiment page."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -5,8 +5,6 @@ machines they may touch. Checked where an experiment is queued, so that every wa
 again when an attempt begins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

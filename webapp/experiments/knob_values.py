@@ -1,7 +1,5 @@
 """A config as the texts of its knobs, by dotted name, and what differs between two of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

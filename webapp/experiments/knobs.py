@@ -1,7 +1,5 @@
 """The knobs of ExperimentConfig as the launch form shows them: labels, kinds, bounds, groups."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

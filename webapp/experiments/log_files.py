@@ -1,7 +1,5 @@
 """Reading an experiment's log files from the end, from a place, or from their first error."""
 
-from __future__ import annotations
-
 import re
 import time
 from dataclasses import dataclass

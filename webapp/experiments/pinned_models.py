@@ -4,8 +4,6 @@ experiment:12@best       a checkpoint of an experiment of the team: best, latest
 ORG/NAME@main            a model of the hub: the commit of a branch or tag, where this machine knows it
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The revision of its task set that an experiment keeps to, whatever is edited while it runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from training.contracts.config import ExperimentConfig, TaskConfig

@@ -1,7 +1,5 @@
 """Configs that perhaps another version of Deskhand stored, read as far as this one knows them."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import yaml

@@ -1,7 +1,5 @@
 """How a sweep searches: which knobs over which values, how many arms and seeds, by which number it judges."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

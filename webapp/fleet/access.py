@@ -5,8 +5,6 @@ may operate everything. An operator of another team may restart or end a desktop
 of that team is on it: no other team is disturbed.
 """
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest

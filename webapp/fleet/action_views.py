@@ -1,7 +1,5 @@
 """What operators do: drain, and work on single desktops. Each leads back to its page, with a message."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect

@@ -1,7 +1,5 @@
 """What a desk host says of itself and its desktops, as its mirror tells it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A host, a worker, a desktop as the fleet page shows it: what is derived of the row for people."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any

@@ -3,8 +3,6 @@
 x is milliseconds since the epoch, as the charts of experiments have steps; at most MAX_POINTS per series.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 from typing import Any

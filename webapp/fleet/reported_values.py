@@ -1,7 +1,5 @@
 """The closed shapes of what a host reports of itself: nothing else of its row can be written by a report."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Required
 

@@ -1,7 +1,5 @@
 """The fleet page, one desktop's page, and what they fetch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The site that set-up built of docs/ (`docs/conf.py`): its pages, their list, and its search index."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Where a question of a page is answered: topic -> page and heading of the built site."""
 
-from __future__ import annotations
-
 from training.contracts.config import ExperimentConfig
 
 SECTION_PREFIX = "settings."

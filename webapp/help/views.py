@@ -1,7 +1,5 @@
 """Help: pages of the built site in the frame of the product, their pictures, and a search over all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse

@@ -1,7 +1,5 @@
 """What waits for a person: runs that went bad, alarms, labels, people at desktops."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """The first page, whole or its live part, and what Ctrl+K finds, as JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse

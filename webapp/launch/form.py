@@ -3,8 +3,6 @@
 Values stay the text that was typed until the config model has accepted them, so nothing is lost on an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the launch page shows above the form: presets by purpose, and the choice of model size and GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

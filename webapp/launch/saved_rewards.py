@@ -1,7 +1,5 @@
 """Presets of the reward lab on the launch form: the name is chosen, its terms come along."""
 
-from __future__ import annotations
-
 from django.http import QueryDict
 
 from training.contracts.config.reward_presets import REWARD_PRESETS

@@ -1,7 +1,5 @@
 """The launch form's part about sweeps: what was typed, as a plan or as errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

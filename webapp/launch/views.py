@@ -1,7 +1,5 @@
 """The launch page: presets, the generated form, YAML both ways, pre-flight, launch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, cast
 

@@ -4,8 +4,6 @@ A process has few of them (DESKHAND_DB_CONNECTIONS) and may have many threads. O
 while it waits for a desktop or a model would keep all others out; so each gives it back, and waits its turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Arithmetic with times that both databases do by themselves, without a call back into Python per row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import BigIntegerField, FloatField, Func

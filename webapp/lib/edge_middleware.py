@@ -1,7 +1,5 @@
 """What every request must be before a view sees it: UTF-8, without NUL, and JSON where JSON is read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers to errors that no view has answered: pages to browsers, text to their scripts, JSON to the API."""
 
-from __future__ import annotations
-
 import sys
 
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation

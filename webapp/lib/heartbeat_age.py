@@ -1,7 +1,5 @@
 """The age of heartbeats: rows whose time was not written for a while, and the file of a health check."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

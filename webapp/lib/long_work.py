@@ -4,8 +4,6 @@ A process takes a row by raising its claim, and writes under that claim alone: o
 changes nothing any more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A database that a newer version has changed is not used by an older one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from django.apps import apps

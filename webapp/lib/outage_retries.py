@@ -4,8 +4,6 @@ What a worker reports is called through here, so that a lock of half a minute, a
 disk that is about to be cleared ends no trajectory and no attempt.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import sqlite3

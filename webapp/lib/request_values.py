@@ -5,8 +5,6 @@ Every reader raises BadValue, which names the field; views let it pass and the e
 a deep text: no view or consumer calls them on what a browser or a script sent.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Where the time of turns went, as pages show it: parts of a stacked bar with their words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Keys of a typed YAML text: at which line each stands, and which knob an unknown one resembles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 

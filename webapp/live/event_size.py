@@ -1,7 +1,5 @@
 """How large an event may be, and how its payload is cut to that."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -1,7 +1,5 @@
 """A message as every channel gets it."""
 
-from __future__ import annotations
-
 from django.urls import reverse
 
 from webapp.notifications.channels.contract import Message

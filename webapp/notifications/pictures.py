@@ -1,7 +1,5 @@
 """The strip of screenshots that goes with a message, and the signed link under which chats fetch it."""
 
-from __future__ import annotations
-
 import logging
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Sends what is due, one try at each message."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

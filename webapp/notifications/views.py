@@ -1,7 +1,5 @@
 """The page Notifications: a team's rules and the log of what they sent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

@@ -4,8 +4,6 @@ Its client is no part of a plain installation. Nothing of people or desktops is 
 bodies, no local variables, which would hold tokens and screenshots.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured

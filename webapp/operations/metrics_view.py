@@ -5,8 +5,6 @@ machine makes every request look like one of this machine: where one is declared
 itself, a token is asked for.
 """
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 
 from django.conf import settings

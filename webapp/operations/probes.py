@@ -1,7 +1,5 @@
 """`/livez`: does this web process answer at all? `/healthz`: with its database? `/readyz`: can work go on?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Whether Redis answers, and how many jobs lie in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

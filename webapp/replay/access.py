@@ -1,7 +1,5 @@
 """The one way in which views reach a replay entry, or an import."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest
 

@@ -1,7 +1,5 @@
 """Automatic checks shown beside an entry: near duplicates, stuck screens, other models, odd rewards."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

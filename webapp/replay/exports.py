@@ -1,7 +1,5 @@
 """Which entries leave the buffer as a file, and the file, written while it is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ It says beforehand what `training.rollouts.replay_admission` decides, which alon
 can be written; what it turned down is shown as it was reported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

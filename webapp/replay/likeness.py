@@ -4,8 +4,6 @@ Actions are compared one by one, points within `NEAR` pixels of each other, and 
 screens by perceptual hashes (difference hashes of 8 x 8) at four moments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any

@@ -3,8 +3,6 @@
 A turn is bad when more labels of the trajectory are against it than for it; a first wrong turn is against.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The replay inbox, an entry's own page, and the buffer's coverage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

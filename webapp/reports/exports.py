@@ -1,7 +1,5 @@
 """Frozen charts and tables as CSV and LaTeX."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 from typing import Any

@@ -1,7 +1,5 @@
 """What a version of a report holds: copies of charts, tables and trajectories as they are at that moment."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Markdown with the header that the Hugging Face hub reads; the export writes it as README.md.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What shows a version, to the team and to strangers alike: page, picture, export."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.files.storage import default_storage

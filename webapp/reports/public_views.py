@@ -1,7 +1,5 @@
 """What a link shows to anyone who has it: its version's page, pictures and exports, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -1,7 +1,5 @@
 """The team's pages: the list, writing a version, reading one, its links."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """Keeps a clean-up from deleting files that a backup has still to copy; by the kernel, so it ends with us."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager

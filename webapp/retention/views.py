@@ -1,7 +1,5 @@
 """The page Storage: what a team keeps, its rules, and what the next run removes."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render

@@ -1,7 +1,5 @@
 """What another reward would have changed: spread, groups without a signal, signs of advantages, farming."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

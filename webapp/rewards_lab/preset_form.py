@@ -1,7 +1,5 @@
 """The preset editor's rows -> a preset, and back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Only what a reward depends on is read: 100 000 turns are there in seconds, and the last slices stay in memory.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The lab's page, what a preset would have done, and saving it."""
 
-from __future__ import annotations
-
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlencode

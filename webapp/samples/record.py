@@ -1,7 +1,5 @@
 """A run of this installation -> the file that samples are made of; see scripts/record_sample.py."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

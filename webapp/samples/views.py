@@ -1,7 +1,5 @@
 """The buttons: look at samples, delete them."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect

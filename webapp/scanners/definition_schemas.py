@@ -1,7 +1,5 @@
 """Definitions of scanners, read and allowed."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """What a scan would read and cost, before it runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.accounts.models import Team

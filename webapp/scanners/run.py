@@ -1,7 +1,5 @@
 """Reads the transcripts of a scan in batches and stores what is found; a model is asked from threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from webapp.lib.chat.chat_server import ModelRefused

@@ -1,7 +1,5 @@
 """The form of a new scanner: fields by kind, and the definition that was typed."""
 
-from __future__ import annotations
-
 from typing import Any, get_origin
 
 from django.http import QueryDict

@@ -1,7 +1,5 @@
 """The scanners that every team has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.scanners.kinds.contract import Kind

@@ -3,8 +3,6 @@
 `Paid` adds rewards for the shipped rules that are about them; what goes to a model is a `Transcript`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scanners, one scanner with its findings and its agreement, and scans."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

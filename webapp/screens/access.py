@@ -1,7 +1,5 @@
 """The one way in which views reach a person's control of a desktop."""
 
-from __future__ import annotations
-
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 

@@ -1,7 +1,5 @@
 """Writes down what a person does at a desktop, beside their input so that it is never delayed."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """A connection from the web process to a desktop's VNC server, opened by the env worker's relay."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tickets for the env worker's relay: HMAC-signed, for one trajectory, valid for a moment."""
 
-from __future__ import annotations
-
 from django.core import signing
 
 SALT = "deskhand.screen-relay"

@@ -1,7 +1,5 @@
 """Word from the channel layer that something about a trajectory's screen changed."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

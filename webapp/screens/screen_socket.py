@@ -12,8 +12,6 @@ Close codes: 4400 protocol, 4401 signed out, 4403 no right, 4404 unknown, 4409 a
 4410 the desktop is gone, 4411 control is over, 4508 the browser is too slow.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

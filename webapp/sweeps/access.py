@@ -1,7 +1,5 @@
 """The one way in which views reach a sweep."""
 
-from __future__ import annotations
-
 from webapp.accounts.access import MemberRequest, owned_row
 from webapp.accounts.models import Role
 from webapp.experiments.models import Sweep

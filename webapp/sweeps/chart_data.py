@@ -1,7 +1,5 @@
 """A sweep as numbers for its two charts: curves with their spread over seeds, and parallel coordinates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean

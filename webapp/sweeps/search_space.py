@@ -5,8 +5,6 @@ algorithm.clip_high = 0.2 .. 0.4
 optimiser.learning_rate = 1e-7 .. 1e-4 log
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The page of a sweep, its charts, and what people do to the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Does a task tell good policies from bad ones?"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import StatisticsError, correlation
 

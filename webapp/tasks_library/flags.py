@@ -1,7 +1,5 @@
 """What is wrong with a task, or says nothing: found in what is stored."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Held-out tasks that are practised, too: seen in what is stored, and refused in what is written."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """How a task went: per experiment, purpose and step."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

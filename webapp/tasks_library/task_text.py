@@ -1,7 +1,5 @@
 """A task as people write it: JSON text -> the task, and what is wrong with it at which line."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

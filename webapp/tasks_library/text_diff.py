@@ -1,7 +1,5 @@
 """What changed between two versions of a task, line by line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher

@@ -4,8 +4,6 @@ Nothing of an archive is believed: names stay inside the folder that they are un
 counted while they are read, not by what the archive says of itself.
 """
 
-from __future__ import annotations
-
 import shutil
 import stat
 import tempfile

@@ -1,7 +1,5 @@
 """What every tracker can be sent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """An experiment's numbers, from its first to its last, to a sink."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

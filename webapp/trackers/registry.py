@@ -3,8 +3,6 @@
 Rows import late: a tracker's package is there only where it is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What trackers show of an evaluation: some of its episodes, a strip of screens each."""
 
-from __future__ import annotations
-
 import logging
 
 from training.contracts.number_text import counted

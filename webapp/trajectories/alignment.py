@@ -1,7 +1,5 @@
 """Trajectories of the same task aligned turn by turn, and the first turn at which they part."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """The tree of a trajectory's branches, and the two wishes: keep snapshots, branch from here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse

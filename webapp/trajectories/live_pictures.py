@@ -1,7 +1,5 @@
 """Screens on their way to those who watch, before they are recorded."""
 
-from __future__ import annotations
-
 from PIL import Image
 
 from webapp.live.broadcast import is_watched, send_picture

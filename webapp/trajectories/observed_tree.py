@@ -1,7 +1,5 @@
 """An accessibility tree as the viewer shows it: rows in the document's order, with what changed in them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple

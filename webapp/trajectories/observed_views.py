@@ -1,7 +1,5 @@
 """What a turn showed beside its screenshot: the accessibility tree with its changes, and the terminal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse

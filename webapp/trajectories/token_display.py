@@ -1,7 +1,5 @@
 """The tokens of a completion as the viewer shows them: text, probability, heat, alternatives."""
 
-from __future__ import annotations
-
 import json
 import math
 from operator import itemgetter

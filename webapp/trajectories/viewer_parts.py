@@ -1,7 +1,5 @@
 """The pieces of the viewer that the server renders, on first load and live alike."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The trajectory list, the viewer, and the side-by-side page of a group."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The four places of the product and their pages: what the sidebar shows and Ctrl+K goes to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Attempts at experiments, as the gpu workers that hold them claim, start and end them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from training.contracts.config import ConfigError, ExperimentConfig

@@ -1,7 +1,5 @@
 """What a gpu worker tells of its host: GPUs, how busy they are, and what its child processes write."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from webapp.experiments.log_files import append_log

@@ -1,7 +1,5 @@
 """What a machine's mirror writes and asks: its desk host's report, drains, operations, demand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.fleet.desk_host_states import DesktopFigures as DesktopFigures

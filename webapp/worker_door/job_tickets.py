@@ -1,7 +1,5 @@
 """Tickets of trajectories that were given to a joined host: without its ticket it claims none."""
 
-from __future__ import annotations
-
 from django.core.signing import BadSignature, Signer
 
 from webapp.lib.remote_calls import NotYours, caller

@@ -3,8 +3,6 @@
 The installation's own workers are not checked: `caller` is "" for them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Any

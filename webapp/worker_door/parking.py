@@ -1,7 +1,5 @@
 """Desktops that may not be had at once, or that others rent out: parking, keys, clusters in use."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.utils import timezone

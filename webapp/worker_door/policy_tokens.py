@@ -1,7 +1,5 @@
 """Tokens with which env hosts ask an attempt's policy server: one of each host, ended with its identity."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.db.models import Q

@@ -1,7 +1,5 @@
 """Checkpoints that attempts go on from, their copies for other hosts, and exports."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Snapshots that a machine keeps before turns, for branches."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, env_host

@@ -1,7 +1,5 @@
 """What becomes of a claimed trajectory: its status, turns, score and reward."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

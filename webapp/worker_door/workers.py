@@ -1,7 +1,5 @@
 """A worker's own row, and the jobs of a host that does not reach Redis."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from typing import Annotated, Any

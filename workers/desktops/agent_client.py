@@ -4,8 +4,6 @@ Uses what our agent and the server in OSWorld's own image both offer, so either 
 `reset` needs ours.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import urllib.parse

@@ -4,8 +4,6 @@ An agent is one class behind `Agent` and one row in `workers.desktops.registry.A
 desktop is an `EnvError`. Not thread-safe.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -5,8 +5,6 @@ A console is one class behind `Console` and one row in `workers.desktops.registr
 failure of the desktop is an `EnvError` of kind infra. Not thread-safe: one owner at a time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

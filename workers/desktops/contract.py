@@ -5,8 +5,6 @@ A provider is one folder with a class behind `Provider`, its knobs and row in
 `training.contracts.config.providers`, and its factory in `workers.desktops.registry`.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol

@@ -1,7 +1,5 @@
 """`Desktop`: acting, seeing and windows over a console, of any provider."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Screen pixels as images: from an X server's rows to the PNG that the model sees."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 

@@ -1,7 +1,5 @@
 """Where a desk host keeps the files of virtual machines, and how much of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """X's names of keys; the canonical names are in `training.actions.key_names`."""
 
-from __future__ import annotations
-
 from training.actions.key_names import canonical_key
 
 X_NAMES = {

@@ -6,8 +6,6 @@ for once the screen is at rest, so a turn without them costs one question. Timer
 screen, a cursor's or a clock's, are soon not waited for any more.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable

@@ -25,8 +25,6 @@ Life:  made -> reset -> (act, observe)* -> reset ... -> closed.
 Not thread-safe; the lease must be renewed meanwhile (`deskhost.client.LeaseKeeper` does it).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Self

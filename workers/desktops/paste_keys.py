@@ -1,7 +1,5 @@
 """How programs of an X desktop paste."""
 
-from __future__ import annotations
-
 
 def paste_by(window_class: str) -> tuple[str, tuple[str, ...]]:
     """The selection that a program pastes, and its keys for that."""

@@ -3,8 +3,6 @@
 Rows import late: a row may need what another host lacks, and a worker loads only what its desktops need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 

@@ -5,8 +5,6 @@ nothing: at rest means that for `quiet_s` nothing was drawn or computed. Without
 gives up after `first_change_s`, longer while a program is still at work, and after `limit_s` in any case.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import dataclass

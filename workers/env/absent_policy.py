@@ -4,8 +4,6 @@ When its gpu worker died, that is noticed after seconds, and the attempt's group
 each failed try would use up one of a place's few retries, and hundreds of tries take no time.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What decides the next action: the policy server, a task's oracle, or nothing at all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

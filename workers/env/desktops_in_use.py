@@ -1,7 +1,5 @@
 """Desktops that others rent out: the keys of those that serve a trajectory, and clusters in use."""
 
-from __future__ import annotations
-
 from training.contracts.config import GatewayConfig
 from webapp.worker_door import parking
 from workers.reports.current import reports

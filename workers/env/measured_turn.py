@@ -1,7 +1,5 @@
 """What an action changed, measured between the observations before and after it (`MeasuredTurn`)."""
 
-from __future__ import annotations
-
 from PIL import ImageChops, ImageStat
 
 from training.actions.grounding import is_grounded

@@ -1,7 +1,5 @@
 """Client of the policy server: one trajectory's completions, turn by turn."""
 
-from __future__ import annotations
-
 import ssl
 import time
 from collections.abc import Mapping, Sequence

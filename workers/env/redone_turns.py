@@ -1,7 +1,5 @@
 """A branch without a snapshot: its parent's actions are done again, and every screen must be the parent's."""
 
-from __future__ import annotations
-
 from webapp.worker_door.assignments import Branch
 from workers.environments.agent_hands import AgentHands
 from workers.environments.registry import Environment

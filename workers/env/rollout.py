@@ -5,8 +5,6 @@ Every turn is recorded when its screenshot is taken and again when its action wa
 people watch it happen.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 

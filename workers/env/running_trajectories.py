@@ -1,7 +1,5 @@
 """Which trajectories this process runs: those that its heartbeat keeps alive."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

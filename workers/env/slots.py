@@ -4,8 +4,6 @@
 An environment is reset right after its trajectory, so the next one starts on a clean screen at once.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

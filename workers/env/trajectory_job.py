@@ -4,8 +4,6 @@ lease (kept between trajectories) -> reset -> turns -> evaluate -> report; whate
 the trajectory as `errored` with a kind, and never as a reward.
 """
 
-from __future__ import annotations
-
 import logging
 
 import httpx

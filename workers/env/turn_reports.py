@@ -1,7 +1,5 @@
 """Turns as they are reported: with the screenshot that the agent or a person saw, and the texts beside it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from training.contracts.config import ExperimentConfig, PromptConfig

@@ -5,8 +5,6 @@ which a person switched them on. One that fails for want of space is recorded an
 is lost by it is lost.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 

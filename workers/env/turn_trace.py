@@ -1,7 +1,5 @@
 """Measures where the time of each turn goes (`training.contracts.turn_trace`)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The desk host must run. The token is the secret named by --token-secret and is made when it is missing.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

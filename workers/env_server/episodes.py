@@ -4,8 +4,6 @@
 Calls of one episode are ordered by its own lock; episodes do not wait for each other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import secrets

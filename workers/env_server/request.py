@@ -1,7 +1,5 @@
 """One request, as a handler sees it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

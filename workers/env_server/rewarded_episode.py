@@ -4,8 +4,6 @@
 The reward is that of Deskhand's presets, the same function that its own trainer uses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol
 

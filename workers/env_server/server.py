@@ -4,8 +4,6 @@ The token comes as `Authorization: Bearer`, as the gateway's token header, or, f
 neither, in front of the path: http://HOST:PORT/token/TOKEN
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

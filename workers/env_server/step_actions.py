@@ -3,8 +3,6 @@
 The code is read with the whitelist of `training.actions.parse`, never executed.
 """
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

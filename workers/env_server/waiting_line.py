@@ -1,7 +1,5 @@
 """The line of clients that wait for a desktop, and how long it will take. The owner's lock guards it."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from statistics import fmean

@@ -1,7 +1,5 @@
 """What the protocols share: observations, errors, and reading a request's fields."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

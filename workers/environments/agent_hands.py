@@ -1,7 +1,5 @@
 """What an agent does with keyboard and pointer: its actions in order, and nothing held at a hand-over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol

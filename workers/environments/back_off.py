@@ -4,8 +4,6 @@ A server that refuses everybody fails each trajectory at once: without pauses hu
 and the server is hammered. While a pause lasts trajectories are parked; the first one after it tries again.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import redis

@@ -1,7 +1,5 @@
 """A picture that came over the network -> the frame that is recorded and shown to the policy."""
 
-from __future__ import annotations
-
 from training.untrusted.pictures import NotAPicture, decode_picture
 from workers.desktops.contract import EnvError
 from workers.desktops.frame import Frame

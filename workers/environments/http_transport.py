@@ -5,8 +5,6 @@ only when the caller says that a repetition is harmless: a read, or a write whos
 side keeps.
 """
 
-from __future__ import annotations
-
 import email.utils
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """Looks after each turn which milestones of a task hold by now, where the environment can be looked into."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from training.contracts.milestone import ReachedMilestone

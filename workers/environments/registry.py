@@ -1,7 +1,5 @@
 """Environments: a desktop with a task on it, as an episode uses it; one row per provider."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from training.contracts.config import PROVIDERS

@@ -1,7 +1,5 @@
 """Secrets of this installation, for environments."""
 
-from __future__ import annotations
-
 from django.conf import settings
 
 from training.outgoing.secret_store import SecretError, read_secret

@@ -5,8 +5,6 @@ One env worker per host does it, by a claim in the database that it renews; the 
 that hangs holds up this thread only, never the heartbeat.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """A desk host's report as rows of the database hold it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast

@@ -5,8 +5,6 @@ much as a part of a turn. So desktops that look the same to people are left out,
 nothing.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta

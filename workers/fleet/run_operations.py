@@ -1,7 +1,5 @@
 """Carries out what operators asked of this machine's desktops, and records the outcome."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ The job supervises, it does not train. Whatever happens to a child, and whatever
 ask for meanwhile, the attempt is closed exactly once and every child group is ended.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from contextlib import ExitStack

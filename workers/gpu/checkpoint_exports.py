@@ -3,8 +3,6 @@
 claim -> process of its own, at low priority -> progress from the size of its folder -> close the row
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,8 +1,6 @@
 """Copies of this host's checkpoints and exports for other hosts: a thread of the gpu worker uploads them as
 they are reported, the newest first, and removes the copies of checkpoints that were deleted."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import threading

@@ -1,7 +1,5 @@
 """How the gpu worker starts its child processes: in the repository, recorded below the data folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path

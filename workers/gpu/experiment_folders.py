@@ -1,7 +1,5 @@
 """Where this host keeps an experiment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from django.conf import settings

@@ -4,8 +4,6 @@ Making a model, loading weights or a busy machine may keep the main thread for l
 patience; only a process that is gone or stands still shall be taken for lost.
 """
 
-from __future__ import annotations
-
 from webapp.worker_door.attempts import HeldAttempt, beat_attempt
 from workers.reports.current import reports
 from workers.reports.repeated_step import RepeatedStep

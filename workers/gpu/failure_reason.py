@@ -1,7 +1,5 @@
 """Why a child ended, in one line, from its code and the end of its log: what people read first."""
 
-from __future__ import annotations
-
 import re
 import signal
 

@@ -3,8 +3,6 @@
 From a folder that this host sees too, else from the place of copies with every file's sum compared.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 import shutil

@@ -4,8 +4,6 @@ The attempt has the GPUs that it was placed on. Own placement of SGLang: the tra
 have those behind them. Otherwise trainer and engine share all. On a host without GPUs nothing is set.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Records how busy the GPUs are while an attempt runs, and once per worker which GPUs there are."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

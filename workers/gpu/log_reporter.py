@@ -1,7 +1,5 @@
 """What an attempt's child processes write, reported to the server by a joined host: pages read its files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The policy server of one attempt as a child process, seen from the gpu worker."""
 
-from __future__ import annotations
-
 import logging
 import os
 import secrets

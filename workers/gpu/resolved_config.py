@@ -1,7 +1,5 @@
 """An experiment's config as the trainer of this host reads it."""
 
-from __future__ import annotations
-
 from training.contracts.config import ConfigError, ExperimentConfig
 from training.planning.model_places import pinned
 from webapp.worker_door.attempts import HeldAttempt, record_pinned, runnable_config, with_models

@@ -1,7 +1,5 @@
 """This host in the network by which the ranks of several hosts exchange gradients."""
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 import socket

@@ -1,7 +1,5 @@
 """The trainer's processes of one host, started by their launcher."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

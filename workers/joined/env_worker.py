@@ -4,8 +4,6 @@
 The desk host of this machine is started beside it.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

@@ -3,8 +3,6 @@
 python -m workers.joined.gpu_worker --number 1
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

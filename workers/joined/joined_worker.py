@@ -1,7 +1,5 @@
 """What both kinds of workers of a joined host do: beat, deliver reports, take jobs until they are stopped."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

@@ -3,8 +3,6 @@
 Numbers go up by one and are never used again. A report and its screenshot are kept in one transaction.
 """
 
-from __future__ import annotations
-
 import fcntl
 import secrets
 import sqlite3

@@ -1,7 +1,5 @@
 """Reports of a joined host: they wait in its spool, requests go over HTTPS. Connections only go out."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ One thread for all calls of the process: a `threading.Timer` for each would star
 costs more than the call.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Control groups of desktops: made with their limits, read, ended and removed."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """A child process with a group of its own, a log file that is rotated, and a pid record."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A desktop's user is the user of its desk host as seen by the kernel. Root's righ
 its user number (it may write /proc/sys), not only in capabilities, so a sandbox made by root is a weak one.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

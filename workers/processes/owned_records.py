@@ -6,8 +6,6 @@
 Owners are named NAME@HOST. Only those of the same machine are swept: the pids of others mean nothing here.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

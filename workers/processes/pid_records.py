@@ -4,8 +4,6 @@ A record names pid and start time: a pid that was given to another process since
 nothing is ever ended by its name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

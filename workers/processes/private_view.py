@@ -4,8 +4,6 @@ A checkout in /root or a data folder of mode 0700 is no reason to open either: i
 own, the process sees an empty folder in the closed one's place, and in that only what it needs.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Iterable

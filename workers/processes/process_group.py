@@ -1,7 +1,5 @@
 """Process groups: tied to their parent when they start, ended as a whole."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

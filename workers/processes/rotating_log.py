@@ -3,8 +3,6 @@
 The child writes into a pipe, so that a full disk costs it its log and not its life.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import sys

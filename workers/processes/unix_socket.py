@@ -4,8 +4,6 @@ A checkout in a deep folder is no reason to fail: the socket's folder is opened 
 `/proc/self/fd`, which is short.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """What a worker's way to the web application offers, whichever it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 

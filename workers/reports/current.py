@@ -1,7 +1,5 @@
 """The reports of this process."""
 
-from __future__ import annotations
-
 from workers.reports.contract import Reports
 from workers.reports.local import LocalReports
 

@@ -1,7 +1,5 @@
 """Reports of a worker of the installation's own: the server's functions, called in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 

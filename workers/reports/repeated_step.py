@@ -1,7 +1,5 @@
 """What a thread reports or requests again and again, beside what its process is for."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

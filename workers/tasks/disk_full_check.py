@@ -1,7 +1,5 @@
 """Was there room to work in? On a full desktop programs cannot save, whatever the agent did."""
 
-from __future__ import annotations
-
 from workers.desktops.contract import EnvError
 from workers.desktops.leased_desktop import DesktopEnv
 

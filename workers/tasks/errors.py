@@ -6,8 +6,6 @@ TaskError
   OracleError      the scripted solution cannot go on
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """Setup verb insert_disc: files for the task on a disc in the machine's drive, for guests without drivers."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any, Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """Scripted solvers. They read only `task.oracle`, never the screen, and really drive the desktop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.contracts.types import Action, Task, Turn

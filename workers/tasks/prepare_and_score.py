@@ -3,8 +3,6 @@
 setup(task, desktop) -> turns -> evaluate(task, desktop, last_action)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.contracts.milestone import Milestone

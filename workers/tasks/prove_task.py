@@ -1,7 +1,5 @@
 """One task's proof on a desktop: its oracle scores 1, doing nothing scores 0."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

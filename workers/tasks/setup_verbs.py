@@ -1,7 +1,5 @@
 """Setup verbs: one function per verb, `SETUP_VERBS` the table of all."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Setup verb panel: a window of our own program from a spec, shown exactly where the spec says."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

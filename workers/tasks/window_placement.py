@@ -1,7 +1,5 @@
 """Putting a window's content exactly where a task says, and seeing that it is drawn there."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What a dialect is: how its text is read and written, and how its models see a task."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Values in a completion: numbers, points, texts and amounts, each checked against its limits."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ A call at the beginning of a line counts before one within a line, and one in ta
 thoughts quote never spoils a turn. What can be read counts before what cannot.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

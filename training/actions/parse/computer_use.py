@@ -5,8 +5,6 @@
 The names of Qwen's, EvoCUA's, GUI-Owl's and Anthropic's tools mean the same, so all of them are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

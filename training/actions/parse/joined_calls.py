@@ -1,7 +1,5 @@
 """Calls of code that mean one action together: a drag with its start, a click with keys held, a paste."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from training.actions.errors import ActionTextError

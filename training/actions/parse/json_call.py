@@ -4,8 +4,6 @@
 {"action":"key","keys":["ctrl","s"]}
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Actions as tags with a verb: <action>sendkey ctrl-s</action>, <done/>."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

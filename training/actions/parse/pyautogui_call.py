@@ -6,8 +6,6 @@ The last code block counts, and words around it are words. OpenCUA's models writ
 their own: computer.wait(), computer.tripleClick(x, y) and computer.terminate(status='success').
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The whitelist of functions that code may call, and the actions that each means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the answer begins: thinking models write their thoughts first, which may quote any action."""
 
-from __future__ import annotations
-
 import re
 
 _OPENED = re.compile(r"\s*<(think|thinking)>")

@@ -1,7 +1,5 @@
 """Actions as the arguments of a computer_use tool call."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

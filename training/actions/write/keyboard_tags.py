@@ -1,7 +1,5 @@
 """Actions as the tags of the keyboard dialects."""
 
-from __future__ import annotations
-
 from training.actions.parse.keyboard_tags import CLOSE, QUOTES
 from training.actions.write.json_call import short_number
 from training.actions.write.unsaid_parts import require_words

@@ -1,7 +1,5 @@
 """Actions as the one pyautogui call of a completion."""
 
-from __future__ import annotations
-
 from training.actions.pointer_words import PYAUTOGUI_POINTER, SINGLE_BUTTONS
 from training.actions.write.json_call import WritePoint, direction_and_amount, short_number
 from training.actions.write.unsaid_parts import require_words

@@ -1,7 +1,5 @@
 """An action as lines of pyautogui code, as few as say it: what readers of completions join again."""
 
-from __future__ import annotations
-
 from training.actions.write.json_call import WritePoint, short_number
 from training.actions.write.pyautogui_call import key_calls, key_of, point_text, pyautogui_call
 from training.contracts.types import Action, ActionKind

@@ -1,7 +1,5 @@
 """Actions as Python that a desktop runs: pyautogui calls, one after another."""
 
-from __future__ import annotations
-
 import re
 
 from training.actions.errors import ActionTextError

@@ -1,7 +1,5 @@
 """Actions as published Qwen3-VL models write them: an "Action:" line, then the call in its tags."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

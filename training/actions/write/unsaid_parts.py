@@ -1,7 +1,5 @@
 """Parts of an action that a dialect may have no words for: it refuses them, and leaves none out."""
 
-from __future__ import annotations
-
 from training.contracts.types import Action, ActionKind
 
 

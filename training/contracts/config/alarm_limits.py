@@ -1,7 +1,5 @@
 """The section with the limits of the guards."""
 
-from __future__ import annotations
-
 from training.contracts.config.section import Section, knob
 
 

@@ -3,8 +3,6 @@
 Formulas and sources of every algorithm are in `training/update/losses/` and in docs/algorithms.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """From plain values and YAML to a validated config, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sections about learning: SFT, replay, the optimiser and how the model is laid out."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from training.contracts.config.section import Section, knob

@@ -1,7 +1,5 @@
 """Knobs about what the policy reads at each turn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 

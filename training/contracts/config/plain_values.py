@@ -1,7 +1,5 @@
 """What every value of a config must be before its own field looks at it: finite, storable, of sane size."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

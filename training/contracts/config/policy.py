@@ -1,7 +1,5 @@
 """Sections about the policy: its weights, its prompt, how it is sampled, and the engine that does so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal

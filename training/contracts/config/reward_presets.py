@@ -4,8 +4,6 @@ A preset is never edited, only followed by a new version: stored rewards name it
 travel with the config, as `rewards.definition`: nothing has to be looked up to compute a reward again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self

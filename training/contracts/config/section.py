@@ -1,7 +1,5 @@
 """What config sections are made of."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -3,8 +3,6 @@
 An alias makes a value appear many times: nine lines of them hold a billion values to walk.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

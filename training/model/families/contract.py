@@ -3,8 +3,6 @@
 Shapes: B rows, T tokens, R patch rows of all images, N images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ One file for all: transformers lays them out alike, and what differs (norms of h
 looking at the blocks.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

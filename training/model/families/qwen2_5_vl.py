@@ -6,8 +6,6 @@ tower `visual`, as the first version of transformers did.
 Shapes: R patch rows of all images, N images, W windows.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Sequence
 from typing import Any

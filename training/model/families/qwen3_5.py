@@ -5,8 +5,6 @@ Three of four blocks are gated delta nets, which keep a state instead of keys an
 Qwen3-VL's without deepstack.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.model.delta_net import use_bounded_state

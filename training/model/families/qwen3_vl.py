@@ -5,8 +5,6 @@ one tensor holds a matrix per expert, [experts, out, in] in the model and [exper
 (`transformers.conversion_mapping`, "qwen3_vl_moe").
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

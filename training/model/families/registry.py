@@ -1,7 +1,5 @@
 """The family of a model: the row of `training.planning.model_families` and its file here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 H heads, D head width, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

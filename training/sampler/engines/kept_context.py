@@ -5,8 +5,6 @@ of its convolution and its recurrence, which are of one length: nothing shorter 
 Legend: B rows, H heads, D head width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ product, norms one call, keys and values have room beforehand, and no module is 
 of transformers' forward up to the order of sums. Legend: B rows, Q query heads, H key heads, D head width.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ Requests that arrive while a batch runs, or within GATHER_S of each other, form 
 does not join a batch that runs. Only the engine's thread touches the engine.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

@@ -8,8 +8,6 @@ One batch, by columns:   [ cached context, padded | new prompt, right-padded | g
 Padding is masked out and never stored. Legend: B rows, H heads, D head width, V vocabulary.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

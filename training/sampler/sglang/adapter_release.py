@@ -6,8 +6,6 @@ unloading never ends; every weight sync of adapters aborts what waits. Runs insi
 (`training.sampler.sglang.processors.patch_adapter_release`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

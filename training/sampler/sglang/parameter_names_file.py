@@ -6,8 +6,6 @@ SGLang 0.5.16 tells names only together with checksums of all tensors (`/weights
 seconds at the first call on a new server.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

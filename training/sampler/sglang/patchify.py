@@ -3,8 +3,6 @@
 The same numbers as `training.render.renderer.Renderer.patchify`, which is the trainer's side.
 """
 
-from __future__ import annotations
-
 import torch
 
 

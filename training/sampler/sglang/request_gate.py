@@ -7,8 +7,6 @@
 Whatever closes the gate cuts the requests that run; they are answered with what they have.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator

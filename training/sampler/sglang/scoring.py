@@ -1,7 +1,5 @@
 """Logprobs of given tokens by SGLang servers, as the trainer computes them."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ whenever a batch of turns is answered at once and all of them send their next sc
 torch, so it starts quickly.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -8,8 +8,6 @@ names files; a server reads one when it really has to run the vision tower on it
     folder/NAME.npy        one screenshot after the processor's resize. [height, width, 3], uint8
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """What an SGLang server is made of, by its own account."""
 
-from __future__ import annotations
-
 from training.sampler.engine import EngineBuild, EngineError
 from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import SglangError

@@ -4,8 +4,6 @@ Names and fields are those of `sglang.srt.managers.io_struct`; `training.sampler
 them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ requests that wait for its answer are sent again (`training.sampler.engines.sgla
 loop; servers are children of its thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -4,8 +4,6 @@ SGLang loads a model by the names of its checkpoints and skips a name that it do
 (`sglang.srt.models`), so both lists are compared before the first sync.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from training.weights.errors import WeightsRefused

@@ -1,7 +1,5 @@
 """An engine in the policy server's own process takes weights: straight into its model's tensors."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable
 

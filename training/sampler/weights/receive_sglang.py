@@ -4,8 +4,6 @@ SGLang loads by transformers' names and fuses matrices itself. It checks shapes 
 not know it skips, so they are compared before (`names`) with what its process wrote (`sglang.parameters`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any, TypeVar

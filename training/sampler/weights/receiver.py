@@ -6,8 +6,6 @@
 While the weights are partial the engine is held: turns wait, no token is sampled by a mixture of weights.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Protocol, assert_never

@@ -1,7 +1,5 @@
 """The receiver of each engine."""
 
-from __future__ import annotations
-
 from training.sampler.engine import Engine
 from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.weights.receiver import Receiver

@@ -4,8 +4,6 @@ One row per setup verb, getter and metric; `workers.tasks` implements exactly th
 (a test compares). A task with anything else is marked unsupported with the reason, never skipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Which programs of OSWorld's image our desktops lack, by the image they are made from."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@ can match nothing there (an unknown method, a broken pattern, `spreadsheet_range
 scored 0 whatever the agent did; here it is the task's fault and named when the task is judged.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterator

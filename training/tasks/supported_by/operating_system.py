@@ -3,8 +3,6 @@
 `open C:\\Users\\...` finds nothing on Linux, and nothing would say so before the first episode is scored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

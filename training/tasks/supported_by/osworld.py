@@ -3,8 +3,6 @@
 The names are those of the package (a test compares); the reasons why something is missing are ours.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cache

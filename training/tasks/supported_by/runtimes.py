@@ -1,7 +1,5 @@
 """Task runtimes: what sets up and scores an experiment's tasks, and which tasks each can run."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Which programs a command of a task starts, as far as its words tell."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

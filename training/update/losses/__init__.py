@@ -5,8 +5,6 @@ number with counts of the whole batch, so that the split over ranks and microbat
 invisible.
 """
 
-from __future__ import annotations
-
 from training.update.losses.cispo import cispo_loss
 from training.update.losses.dr_grpo import dr_grpo_loss
 from training.update.losses.grpo import grpo_loss

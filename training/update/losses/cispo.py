@@ -9,8 +9,6 @@ bound, as the authors do.
 Source: MiniMax-M1, arXiv 2506.13585, section 3.1.
 """
 
-from __future__ import annotations
-
 import torch
 
 from training.update.losses.policy_loss_contract import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio

@@ -1,7 +1,5 @@
 """PPO's clipped surrogate, with an optional bound for negative advantages."""
 
-from __future__ import annotations
-
 import torch
 
 from training.update.losses.policy_loss_contract import LossInputs, TokenLosses

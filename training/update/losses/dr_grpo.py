@@ -10,8 +10,6 @@ and have left). The config refuses the name with other settings.
 Source: Understanding R1-Zero-Like Training, arXiv 2503.20783, section 3.
 """
 
-from __future__ import annotations
-
 from training.update.losses.grpo import grpo_loss
 from training.update.losses.policy_loss_contract import LossInputs, TokenLosses
 

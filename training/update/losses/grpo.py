@@ -8,8 +8,6 @@ Source: DeepSeekMath, arXiv 2402.03300, eq. 3; separate bounds ("clip higher"): 
 importance weight of off-policy tokens, which shows any engine/trainer mismatch instead of hiding it.
 """
 
-from __future__ import annotations
-
 from training.update.losses.clipped_surrogate import clipped_surrogate
 from training.update.losses.policy_loss_contract import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
 

@@ -10,8 +10,6 @@ trainer's own logprobs before the first (`updates_per_batch: 4`, `old_logprobs: 
 differ from them by more than that.
 """
 
-from __future__ import annotations
-
 import torch
 
 from training.update.losses.clipped_surrogate import clipped_surrogate

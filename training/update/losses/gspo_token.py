@@ -10,8 +10,6 @@ equal advantages its gradient is GSPO's.
 Source: Group Sequence Policy Optimization, arXiv 2507.18071, section 4.3.
 """
 
-from __future__ import annotations
-
 from training.update.losses.clipped_surrogate import clipped_surrogate
 from training.update.losses.gspo import trajectory_ratio
 from training.update.losses.policy_loss_contract import LossInputs, TokenLosses

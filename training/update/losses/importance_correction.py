@@ -15,8 +15,6 @@ Sources: decoupled PPO as in AReaL, arXiv 2505.24298, eq. 5; truncated importanc
 report, arXiv 2510.18855.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -12,8 +12,6 @@ Source: Schulman, "Approximating KL divergence" (2020). x is clamped to +-10 as 
 low-variance KL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -6,8 +6,6 @@ A human's or an oracle's trajectory has no behaviour logprobs, so no importance 
 It enters as plain imitation with its own small weight w, and is reported as such.
 """
 
-from __future__ import annotations
-
 import torch
 
 

@@ -1,7 +1,5 @@
 """The tensors that a policy loss reads and returns. Shapes: B sequences, T positions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

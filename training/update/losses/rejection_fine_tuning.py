@@ -9,8 +9,6 @@ Source: RFT, Yuan et al., arXiv 2308.01825; the same with generation and trainin
 2308.08998.
 """
 
-from __future__ import annotations
-
 import torch
 
 from training.update.losses.policy_loss_contract import LossInputs, TokenLosses

@@ -11,8 +11,6 @@ Source: Back to Basics, arXiv 2402.14740; the clip as in TRL's RLOOTrainer. The 
 of many small gaps leaves the clip soon: use it on policy, with short completions.
 """
 
-from __future__ import annotations
-
 from training.update.losses.clipped_surrogate import clipped_surrogate
 from training.update.losses.policy_loss_contract import (
     MAX_LOG_RATIO,

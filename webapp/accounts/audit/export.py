@@ -1,7 +1,5 @@
 """The audit log as a file: CSV for spreadsheets, JSON lines for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

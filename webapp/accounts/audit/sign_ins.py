@@ -1,7 +1,5 @@
 """Sign-ins, also failed ones, and sign-outs in the audit log: Django tells of them by its signals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth import signals

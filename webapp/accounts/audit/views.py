@@ -1,7 +1,5 @@
 """The page of the audit log, and its export."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render

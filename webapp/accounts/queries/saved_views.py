@@ -1,7 +1,5 @@
 """Views of list pages, kept by name: the URL holds all of a list's state, so it is a query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import urlencode
 

@@ -3,8 +3,6 @@
 What did not happen leaves no row, and nothing that is logged happens without its row.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

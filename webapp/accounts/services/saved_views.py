@@ -1,7 +1,5 @@
 """Keep and delete views of list pages."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.http import QueryDict
 

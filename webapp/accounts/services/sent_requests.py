@@ -3,8 +3,6 @@
 A claim whose process died is taken over after `CLAIM_LASTS`, so no key stays locked.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Save what a team keeps under a name, version after version."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import User

@@ -1,7 +1,5 @@
 """A person's authenticator app and recovery codes; django-otp checks, throttles and uses codes up."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import transaction
 from django_otp.plugins.otp_static.models import StaticDevice, StaticToken

@@ -1,7 +1,5 @@
 """Name, password and, where a person has turned two-step sign-in on, a code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

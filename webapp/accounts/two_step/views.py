@@ -1,7 +1,5 @@
 """The page of two-step sign-in: turn it on with an authenticator app, turn it off with the password."""
 
-from __future__ import annotations
-
 from base64 import b32encode
 
 import segno

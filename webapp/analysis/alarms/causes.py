@@ -1,7 +1,5 @@
 """What usually brings an alarm about: guards that fired about when it began."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from webapp.experiments.guards import GUARDS

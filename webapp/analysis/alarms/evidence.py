@@ -1,7 +1,5 @@
 """The trajectories or groups that tell most about an alarm, from the steps in which it began."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """When trouble began, seen from the optimiser: before its first update, or by the weights that it made."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean

@@ -5,8 +5,6 @@ with an update it did, whatever the completions look like. A setting that is far
 first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime

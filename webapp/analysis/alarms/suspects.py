@@ -1,7 +1,5 @@
 """The setting that most likely made a run another one than its preset or parent."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Alarms on the charts: where each began, and the value of its metric from which on it fires."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Max

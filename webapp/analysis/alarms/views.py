@@ -1,7 +1,5 @@
 """The page of one alarm: its threshold on its chart, its likely cause, what to look at, and the remedy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

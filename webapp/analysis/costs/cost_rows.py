@@ -1,7 +1,5 @@
 """A cost as rows of text for its table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.analysis.costs.ledger import Cost

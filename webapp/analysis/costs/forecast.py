@@ -1,7 +1,5 @@
 """What an experiment, or all of a sweep, will cost: for the pre-flight panel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from training.contracts.config import ExperimentConfig

@@ -1,7 +1,5 @@
 """Tasks against evaluations: how often each task was solved, and what changed between two of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum

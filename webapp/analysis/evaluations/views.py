@@ -1,7 +1,5 @@
 """The page of tasks against evaluations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.paginator import Paginator

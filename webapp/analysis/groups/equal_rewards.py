@@ -1,7 +1,5 @@
 """What comes of a group whose members were all rewarded alike: it depends on the algorithm."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The groups of an experiment as cards: members, rewards, advantages, and why there is nothing to learn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Prefetch, QuerySet, When

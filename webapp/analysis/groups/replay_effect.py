@@ -1,7 +1,5 @@
 """What replay did to a run: success of each task before and after its first injection, and of each family."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The family of an experiment: those that it was cloned or continued from, and those that came from it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

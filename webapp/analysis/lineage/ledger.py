@@ -1,7 +1,5 @@
 """The rows of a lineage: each experiment of a family, what was changed from its parent, what moved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.analysis.evaluations.success_pairs import (

@@ -5,8 +5,6 @@ difference of means over seeds; experiments whose configs differ in optimiser.se
 other. With fewer than two seeds on a side nothing is said of chance. The tests of a page are judged together.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which charts the experiment page has, with what each shows."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any

@@ -1,7 +1,5 @@
 """GPU use of an experiment for its page: the last look, and the history in at most MAX_POINTS buckets."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from statistics import fmean
 from typing import Any

@@ -1,7 +1,5 @@
 """What the charts show: series of at most MAX_POINTS points that keep all peaks, and evaluations."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

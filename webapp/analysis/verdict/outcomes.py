@@ -1,7 +1,5 @@
 """What came of a run by its evaluations, in a word."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

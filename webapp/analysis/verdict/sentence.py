@@ -1,7 +1,5 @@
 """The verdict in words, the same on every page, in the API and in notifications."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from webapp.analysis.alarms.remedies import Remedy

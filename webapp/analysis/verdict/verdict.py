@@ -1,7 +1,5 @@
 """The verdict of a run: outcome, since when, by which evidence, what is odd about it, and one remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 queued -> asking -> finished | failed          finished: its scripts are queued as a group
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from django.contrib.auth.models import User

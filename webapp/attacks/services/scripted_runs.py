@@ -4,8 +4,6 @@ An attack is paid (score >= PAID): an exploit, kept with its task. A check of a 
 exploit of the task, which must not be paid any more, and its recorded successes, which must be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the checkpoints tab shows: every checkpoint with how it did, who evaluates it now, and its exports."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Evaluations on demand of a checkpoint."""
 
-from __future__ import annotations
-
 from django.db.models import QuerySet
 
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment

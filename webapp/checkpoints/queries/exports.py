@@ -1,7 +1,5 @@
 """Exports that gpu workers have to write, copy or remove."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """Which checkpoints lie in the place of copies, and from which one an attempt goes on."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.utils import timezone
 

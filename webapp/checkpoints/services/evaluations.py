@@ -1,7 +1,5 @@
 """Evaluations of a single checkpoint that people ask for."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@
 A gpu worker writes them in a process of its own, also while it trains; the files lie on its host.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

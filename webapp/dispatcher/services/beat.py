@@ -1,7 +1,5 @@
 """That the dispatcher was there."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from webapp.dispatcher.models import THE_ROW, DispatcherBeat

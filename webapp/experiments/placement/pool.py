@@ -1,7 +1,5 @@
 """What a placement decision depends on, and what it gives: plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The pool as the database knows it: what the decision depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Why an experiment waits, in words: the decision of this moment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Checkpoints that are still on disk: found, used as the start of another experiment, held while in use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from django.db.models import Exists, OuterRef, QuerySet

@@ -1,7 +1,5 @@
 """How far the hosts of an attempt that is spread over several have come."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from django.db.models import Q

@@ -1,8 +1,6 @@
 """What no update used: an attempt that ended leaves groups and metrics behind the checkpoint from which the
 next one went on. Their weights are gone, so they count nowhere as trained on."""
 
-from __future__ import annotations
-
 from django.db.models import Exists, OuterRef, Q
 
 from training.contracts.types import Purpose

@@ -1,7 +1,5 @@
 """A team's prices."""
 
-from __future__ import annotations
-
 from webapp.accounts.models import Team
 from webapp.experiments.models import TeamPrices
 

@@ -1,7 +1,5 @@
 """Reward presets of a team: shipped ones, and those that people saved, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

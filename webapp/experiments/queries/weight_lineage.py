@@ -4,8 +4,6 @@ An experiment's versions follow its first weights. Those are a checkpoint of ano
 names its folder), or those of the experiment that it was cloned from, when both name the same model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

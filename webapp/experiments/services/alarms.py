@@ -1,7 +1,5 @@
 """Alarms of an experiment's guards: raised and cleared by the trainer, acknowledged by people."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F

@@ -1,7 +1,5 @@
 """Cancelling many experiments at once, and taking it back for those that had not begun."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The config that an experiment has stored."""
 
-from __future__ import annotations
-
 from training.contracts.config import ExperimentConfig
 from webapp.experiments.models import Experiment
 from webapp.experiments.pinned_models import with_pinned_models

@@ -1,7 +1,5 @@
 """What people do to experiments: queue, cancel, pause, resume, reorder; name, note, tags, archive."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Max

@@ -1,7 +1,5 @@
 """Writes that follow a placement decision: where an experiment was sent, and how often others passed it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db.models import F, Q

@@ -1,7 +1,5 @@
 """Changes of a team's prices, with their row in the audit log: every cost is shown at the new ones."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 

@@ -1,7 +1,5 @@
 """What an experiment waits for: disk space for its next checkpoint, an engine that loads for minutes."""
 
-from __future__ import annotations
-
 from django.db import transaction
 
 from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus

@@ -1,7 +1,5 @@
 """On which kinds of desktops a demonstration can be recorded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from training.contracts.config import DEFAULT_PROVIDER, PROVIDERS, Capability, DesktopConfig, ProviderInfo

@@ -1,7 +1,5 @@
 """What the fleet page shows: host_rows, recent_workers, desktops, what operators did, and how things went."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_

@@ -1,7 +1,5 @@
 """What the history charts are made of, read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Hosts with their numbers, and desktops that did not come up."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Operations of operators, newest first."""
 
-from __future__ import annotations
-
 from webapp.fleet.models import (
     Operation,
     OperationStatus,

@@ -1,7 +1,5 @@
 """Online workers and those that left lately."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -4,8 +4,6 @@ Each window of time has samples of its own width, MAX_POINTS of each host. Ended
 the minute, once nothing can end in it any more; what is not counted yet is read from their rows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime
 from typing import Any

@@ -4,8 +4,6 @@ One worker per host does it: the right is a conditional update of the host's row
 worker that falls silent is followed by another one within seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 

@@ -4,8 +4,6 @@ What concerns workers and hosts is a flag that they read with their next heartbe
 waits as a row until the mirror of their host carries it out. asked -> running -> done | failed | expired
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.contrib.auth.models import User

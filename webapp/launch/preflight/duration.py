@@ -1,7 +1,5 @@
 """Pre-flight: how long an experiment will take, and how long at most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import median
 

@@ -3,8 +3,6 @@
 Django writes a whole body to disk before a view looks at who sends it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -1,8 +1,6 @@
 """Runs a request's middleware and its view in one thread: Django's own handler goes to a thread and back to
 the loop for the middleware and again for the view, which costs more than most of them do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import IO, Any
 

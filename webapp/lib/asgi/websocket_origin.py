@@ -1,7 +1,5 @@
 """WebSockets from our own pages only: browsers let any page open one, with the visitor's cookies."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit

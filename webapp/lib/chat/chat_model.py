@@ -1,7 +1,5 @@
 """Which language model is asked, and whether this installation lets a team ask it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """The call of a language model: bounded tries, no redirects, no proxies, only addresses that are allowed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

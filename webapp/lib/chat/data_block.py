@@ -1,7 +1,5 @@
 """Text that others wrote, as a language model is handed it: marked as data, and unable to leave its block."""
 
-from __future__ import annotations
-
 import re
 import secrets
 

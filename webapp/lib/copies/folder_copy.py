@@ -7,8 +7,6 @@ Nothing there is ever changed: a folder that was copied before adds what is new,
 a manifest's sum gets exactly what was copied under it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import shutil

@@ -4,8 +4,6 @@ A policy server's is its own authority: env workers get it with their assignment
 hosts join, the installation's authority signs; a host trusts it by the fingerprint in its join token.
 """
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import ssl

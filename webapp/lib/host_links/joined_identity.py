@@ -1,7 +1,5 @@
 """What a joined host keeps of its installation: a private file in its data folder, and no database."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path

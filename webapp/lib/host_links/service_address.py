@@ -1,7 +1,5 @@
 """Where a server of ours listens, and the name under which other hosts reach it."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 

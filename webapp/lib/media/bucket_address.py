@@ -1,7 +1,5 @@
 """The installation's bucket and its place of copies, as environment variables name them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ django-storages asks twice or more for what one request tells, and opens connect
 serve the rest of the installation's files; names are those of the storage, the prefix is added here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass

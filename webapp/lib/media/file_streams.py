@@ -1,7 +1,5 @@
 """Files that are made while they are sent."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Iterator
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 

@@ -5,8 +5,6 @@ once more: a text that is JSON itself, as completions are, comes back as an obje
 `tests/webapp/lib/test_json_keys.py` refuses such transforms.
 """
 
-from __future__ import annotations
-
 from django.db.models.fields.json import KeyTextTransform
 
 

@@ -3,8 +3,6 @@
 Django takes two to ten times longer to write such a statement than a database to answer it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache

@@ -2,8 +2,6 @@
 and nothing of it is painted before its stylesheets are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every channel offers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """One POST to where a rule points: allowed addresses only, no redirects, no proxies, one deadline for all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """URLs of chats: {secret} in one stands for the rule's secret, since the URL is what no one else may know."""
 
-from __future__ import annotations
-
 from webapp.notifications.channels.contract import Rule
 from webapp.notifications.channels.http_post import secret_of
 from webapp.notifications.channels.targets import SECRET

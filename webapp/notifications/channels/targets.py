@@ -1,7 +1,5 @@
 """Where a rule may point: public addresses and networks that the installation names, and granted secrets."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from django.conf import settings

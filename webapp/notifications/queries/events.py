@@ -4,8 +4,6 @@ Nothing calls this room when something happens, so nothing in it can hold up tra
 dispatcher ran is found afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -6,8 +6,6 @@ A message is tried by one process at a time. One that dies in the middle is foll
 may get a message twice, with the same id.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Changes of a team's rules, each with its row in the audit log."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import asdict, dataclass
 

@@ -1,7 +1,5 @@
 """Short ways to make Prometheus' metric families."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

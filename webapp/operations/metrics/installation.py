@@ -1,7 +1,5 @@
 """All figures together, and those of the installation itself: queues, dispatcher, disks, database."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Figures of the machines: workers, desktops, hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

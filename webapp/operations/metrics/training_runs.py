@@ -1,7 +1,5 @@
 """Figures of active experiments, by their number, and of the GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 

@@ -4,8 +4,6 @@ What happened lately is counted over a window that the name tells, from the data
 answers the same, also after a restart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """The team's acceptance rule: set from the page of clusters, and stopped there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

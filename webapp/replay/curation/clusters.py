@@ -1,7 +1,5 @@
 """Clusters of near-identical entries: the dispatcher finds them, people keep the best of each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a policy would do, before it does it: entries, tasks, ratios, and the share of a step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import quantiles
 

@@ -1,7 +1,5 @@
 """What became of an entry's task after it was injected, beside the tasks of the same steps without one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from django.db.models import Count, Min, Q, QuerySet

@@ -1,7 +1,5 @@
 """Admission policies tried on the buffer, saved as versions, and snapshots taken with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """The buffer as a list and in clusters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

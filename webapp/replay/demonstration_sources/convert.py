@@ -4,8 +4,6 @@ Each line goes through the same check as any other when the file is uploaded; th
 turn into a line, with its file, line and field.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from base64 import b64encode

@@ -5,8 +5,6 @@ with `<image>` marks, or as a list of parts; images beside the messages (null, t
 parts; an assistant's call in its text, or beside it as OpenAI has it.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Images of an imported line -> stored frames."""
 
-from __future__ import annotations
-
 import binascii
 import hashlib
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """Messages of a foreign record -> turns: `training.actions.parse`, and the spellings that others use."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -4,8 +4,6 @@
 are Slime-OSWorld's own headings.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterable

@@ -6,8 +6,6 @@ under `metadata.deskhand` the exact turns travel along, so that our importer get
 behaviour logprobs included.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a replay entry holds, as a digest: equal for one that was exported and comes back."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import defaultdict

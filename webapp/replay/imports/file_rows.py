@@ -1,7 +1,5 @@
 """The rows of an uploaded file, batch by batch; its first bytes tell of which form it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.core.files.storage import default_storage

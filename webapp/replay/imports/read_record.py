@@ -1,7 +1,5 @@
 """One line of Slime-OSWorld's replay format -> a checked record. Every problem names its field."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ValidationError

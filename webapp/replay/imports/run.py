@@ -4,8 +4,6 @@ Lines come in batches. A batch is stored with the note of how far the file was r
 after a process died the next one goes on behind the last batch, and nothing comes in twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The page of an import: how far it is, what its file holds, and what people do about it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """What the replay pages read."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

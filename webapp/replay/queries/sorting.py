@@ -1,7 +1,5 @@
 """Orders of the buffer that no column holds: how rare a task is, how it goes now, how old the policy is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """How tasks go now: the share that policies solved lately, read for all tasks at once."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How far people agree: Cohen's kappa, agreement, speed and checks of each. Complete items alone count."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reviews: rounds, a person's next entry, agreement and disagreements, guidelines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from django.contrib import messages

@@ -4,8 +4,6 @@ It decides once over each entry that no person has touched. A sample of what it 
 inbox and looks like any other entry there; how many of those people reject is the rule's error rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """One verdict for many replay entries; those with unparsable or refused turns are accepted trimmed only."""
 
-from __future__ import annotations
-
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Like entries of a task in the replay buffer, compared and kept in clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

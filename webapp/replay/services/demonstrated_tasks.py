@@ -1,7 +1,5 @@
 """Tasks that are known from imported trajectories only."""
 
-from __future__ import annotations
-
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 

@@ -4,8 +4,6 @@ What people judged outlives the run that it came from: one whose replay entry ha
 every demonstration, stays together with its group: its advantage means something beside its siblings only.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

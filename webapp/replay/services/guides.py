@@ -1,7 +1,5 @@
 """Guidelines for labels, per task set, in versions."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Max

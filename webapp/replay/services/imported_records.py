@@ -1,7 +1,5 @@
 """Checked records of an import -> rows: a group of one, its trajectory with turns, and the entry."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

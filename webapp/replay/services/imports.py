@@ -3,8 +3,6 @@
 queued -> checking -> checked -> approved -> storing -> finished      (cancelled, failed: from all before)
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from datetime import timedelta

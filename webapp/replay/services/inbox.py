@@ -1,7 +1,5 @@
 """Which trajectories are offered to the replay inbox."""
 
-from __future__ import annotations
-
 from django.db import transaction
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus

@@ -1,7 +1,5 @@
 """Which entries an experiment may inject, and which it did."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A label is an event: it holds what was before and after, and an undo is one more
 of two people who answer the same question one wins and the other sees who was first.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth.models import User

@@ -4,8 +4,6 @@ Both keep the trajectory: what was seen before the second part is its context, a
 both. The undo of the split deletes the second part again.
 """
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import transaction
 

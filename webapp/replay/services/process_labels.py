@@ -3,8 +3,6 @@
 {"trajectory": 12, "by": "anna", "origin": "", "ratings": {"0": 1, "4": -1}, "first_wrong": 4, ...}
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Rounds of double annotation: who labels what, blind until all labels of an entry are in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.contrib.auth.models import User

@@ -1,7 +1,5 @@
 """Versions of admission policies, and snapshots of the buffer that experiments pin (`replay.snapshot`)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from django.contrib.auth.models import User

@@ -1,7 +1,5 @@
 """The turns of one trajectory: rated one by one, and for a replay entry trimmed and corrected."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Success by domain: what an evaluation's tasks came to, with the steps and temperature that they had."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

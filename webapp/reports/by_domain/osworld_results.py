@@ -7,8 +7,6 @@ result.txt, which OSWorld's tools take for not run. By OSWorld's rule it holds t
 where a limit ended the episode; outcome.txt, and outcomes.json over all, tell those apart.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

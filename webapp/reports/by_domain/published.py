@@ -5,8 +5,6 @@ steps and temperature were not stated where we read them; the others from the ta
 (arXiv 2508.09123) on OSWorld-Verified, which names steps and no temperature.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 OPENCUA = "OpenCUA's paper, OSWorld-Verified, at second hand"

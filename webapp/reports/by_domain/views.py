@@ -1,7 +1,5 @@
 """The page of success by domain, and an evaluation as OSWorld's result folder."""
 
-from __future__ import annotations
-
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe

@@ -1,7 +1,5 @@
 """Links that show one version of a report without an account: signed, expiring, revocable, rate limited."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

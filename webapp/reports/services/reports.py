@@ -1,7 +1,5 @@
 """Write a version of a report, and delete a report with its pictures and links."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from django.contrib.auth.models import User

@@ -4,8 +4,6 @@ no script but the theme's, nothing fetched from elsewhere.
     NAME/index.html    NAME/screens/SHA.jpg    NAME/style/...    of a group also NAME/trajectory-12.html
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ checkpoints.json    where each checkpoint lies; the weights themselves are copie
 secrets.sealed      only with a passphrase
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """One moment of the database as a file, and back: SQLite's online backup, or pg_dump and pg_restore."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Where the passphrase of a backup's secrets comes from: never a command line, which others can see."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 LEAST_CHARS = 12

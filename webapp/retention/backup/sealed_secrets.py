@@ -1,7 +1,5 @@
 """The folder of secrets as one encrypted text: Fernet (AES-128-CBC, HMAC-SHA256) with a key by scrypt."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -4,8 +4,6 @@ Never: what still runs or belongs to an experiment that may go on, replay entrie
 demonstrations and oracles' trajectories, what a person drove, and what branches were made from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a run removes, rule by rule, and what a team keeps."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable

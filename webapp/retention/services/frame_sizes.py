@@ -1,7 +1,5 @@
 """Sizes of stored screenshots."""
 
-from __future__ import annotations
-
 from webapp.trajectories.models import Frame
 from webapp.trajectories.services.frames import frame_bytes
 

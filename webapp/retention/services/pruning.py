@@ -1,7 +1,5 @@
 """Deleting what the rules let go, a short transaction at a time."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

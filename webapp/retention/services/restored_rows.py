@@ -1,7 +1,5 @@
 """What a restored installation does not have any more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from django.utils import timezone

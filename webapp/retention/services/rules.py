@@ -1,7 +1,5 @@
 """Changes of a team's retention rules, each with its row in the audit log."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 

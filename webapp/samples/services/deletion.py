@@ -1,7 +1,5 @@
 """Taking the samples of a team away again, with everything that they brought."""
 
-from __future__ import annotations
-
 import shutil
 import time
 

@@ -1,7 +1,5 @@
 """How the sample that failed came to its end: config, stages, alarm, incident and log."""
 
-from __future__ import annotations
-
 from training.contracts.stage_names import StageName
 from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import (

@@ -1,7 +1,5 @@
 """A branch and a take-over, made of turns that the recording has: no screen is made up."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """What every kind of scanner is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass

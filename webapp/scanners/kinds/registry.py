@@ -1,7 +1,5 @@
 """The kinds of scanners."""
 
-from __future__ import annotations
-
 from webapp.scanners.kinds.actions.kind import ActionSequence
 from webapp.scanners.kinds.contract import Kind
 from webapp.scanners.kinds.loop.kind import Loop

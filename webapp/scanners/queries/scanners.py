@@ -1,7 +1,5 @@
 """Scanners by name: shipped ones, and the versions that a team saved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.accounts.models import Team

@@ -1,7 +1,5 @@
 """Save a team's scanners, version after version."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 
 from webapp.accounts.models import Team

@@ -6,8 +6,6 @@
 What was read has its finding in the same transaction: nothing is asked twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 

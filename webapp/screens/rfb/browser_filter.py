@@ -6,8 +6,6 @@ of the other: no host, no port, no password, no security type, no name. Nothing 
 understood, and what a message claims to be long is skipped without being kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum

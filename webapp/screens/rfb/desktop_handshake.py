@@ -1,7 +1,5 @@
 """The proxy's handshake with a desktop's VNC server."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from webapp.screens.rfb.protocol import (

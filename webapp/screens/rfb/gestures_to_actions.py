@@ -9,8 +9,6 @@ its first event, so that the screen before it is known; it ends when nothing mor
 person does apart from that (hovering) is no action. Times are wall-clock seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from training.actions.key_names import canonical_key

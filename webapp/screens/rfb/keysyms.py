@@ -1,7 +1,5 @@
 """Keysym numbers of VNC (RFC 6143, 7.5.4) -> characters, canonical names of `training.actions.key_names`."""
 
-from __future__ import annotations
-
 MODIFIERS = {
     0xFFE1: "shift", 0xFFE2: "shift", 0xFFE3: "ctrl", 0xFFE4: "ctrl", 0xFFE7: "super", 0xFFE8: "super",
     0xFFE9: "alt", 0xFFEA: "alt", 0xFFEB: "super", 0xFFEC: "super",

@@ -1,7 +1,5 @@
 """What a person is doing at the moment, and the action that it becomes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from training.contracts.action import MAX_HOLD_S, Button

@@ -1,7 +1,5 @@
 """Numbers and layouts of RFB that the proxy knows: message types, lengths, encodings that may pass."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

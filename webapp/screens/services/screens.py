@@ -1,7 +1,5 @@
 """Live screens: opened, closed, watched."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import transaction
 

@@ -1,7 +1,5 @@
 """What came of a sweep's arms: curves, their spread over seeds, means with intervals, the best arm."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

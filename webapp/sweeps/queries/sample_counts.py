@@ -1,7 +1,5 @@
 """How many samples stand behind what the arms of a sweep are judged by."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The arms of a sweep: the ended are closed, the hopeless stopped, the next ones begun, at every tick."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.db import transaction

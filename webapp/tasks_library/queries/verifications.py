@@ -1,7 +1,5 @@
 """What oracle and do-nothing runs say of a task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from training.contracts.types import Purpose, Source

@@ -1,7 +1,5 @@
 """What oracle and do-nothing runs say of a task, and asking for more of them."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import User
 from django.db import transaction
 

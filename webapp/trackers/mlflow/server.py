@@ -1,7 +1,5 @@
 """MLflow: a run in the MLflow experiment `deskhand` at the tracking address, by the package mlflow-skinny."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Weights & Biases, offline: a run's folder below ADDRESS for `wandb sync`, by the package wandb."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from itertools import groupby

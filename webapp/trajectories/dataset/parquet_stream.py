@@ -1,7 +1,5 @@
 """A Parquet table that is written while it is sent: no second copy on the disk."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

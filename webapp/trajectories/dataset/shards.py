@@ -5,8 +5,6 @@ by place in that list (null: no screen), and hold what was generated with tokens
 and a turn's own terms are JSON text. Shard k of n holds the trajectories whose id leaves k divided by n.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of screenshots, in a folder or a bucket: stored once, renewed when stored again, read, deleted."""
 
-from __future__ import annotations
-
 from webapp.lib.media.media_files import bucket, is_bucket
 from webapp.trajectories.frame_files.contract import FrameFiles
 from webapp.trajectories.frame_files.in_bucket import BucketFrames

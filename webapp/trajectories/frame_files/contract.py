@@ -1,7 +1,5 @@
 """What both kinds of storage do with a screenshot's files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Screenshots in the folder MEDIA_ROOT of this host. A file appears under its name only when complete."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Sequence

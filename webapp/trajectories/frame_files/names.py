@@ -1,7 +1,5 @@
 """Storage names of screenshots, below the media folder or in the bucket."""
 
-from __future__ import annotations
-
 import re
 
 FOLDER = "frames"

@@ -1,7 +1,5 @@
 """A trajectory in one small picture: some of its screens side by side."""
 
-from __future__ import annotations
-
 from PIL import Image
 
 from training.untrusted.pictures import open_picture

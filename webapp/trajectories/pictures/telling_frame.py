@@ -1,7 +1,5 @@
 """Which screen of a trajectory lists show: when it is over, its window is often gone."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from PIL import ImageFilter

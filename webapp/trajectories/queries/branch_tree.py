@@ -5,8 +5,6 @@
 +-0 1 2 3          the branch with the later turn stands higher, so that no line crosses a row
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Where a trajectory can be continued, by whom, and the words that its branches got."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How many desktops of which kind the queued trajectories want."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from django.db.models import Count, QuerySet

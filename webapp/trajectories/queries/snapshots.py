@@ -1,7 +1,5 @@
 """Snapshots of a trajectory's desktop, and whether it can have any."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from training.contracts.config import Capability

@@ -1,7 +1,5 @@
 """What the trajectory pages read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import QuerySet, TextField

@@ -1,7 +1,5 @@
 """Value by turn of a group's members, from the screens that they shared and from branches."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

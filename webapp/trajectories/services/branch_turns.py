@@ -1,7 +1,5 @@
 """Branches: trajectories whose first turns are those of the one that they were continued from."""
 
-from __future__ import annotations
-
 from django.db.models import Count, Q
 
 from webapp.trajectories.models import Trajectory, TurnRecord

@@ -4,8 +4,6 @@ A branch is a group of its own purpose. Its first turns are the parent's, shown 
 desktops wake up from the parent's snapshot. Nothing is written unless everything that is needed is there.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import timedelta

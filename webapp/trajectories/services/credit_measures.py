@@ -4,8 +4,6 @@ A branch group at turn t measures V(t), the mean reward from there on; turn t wa
 (`queries.turn_credit`). Without a snapshot, desktops get there by doing the recorded actions again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ Parked is not failed: no retry is used up. The row keeps its place in its group 
 slot that asked is free at once. While a worker asks again, the row has that worker and stays parked.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from datetime import timedelta

@@ -4,8 +4,6 @@ The files lie with the desk host that took them; rows here say which there are. 
 it keeps too many, and what no row knows any more is dropped by the env worker that mirrors the host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 

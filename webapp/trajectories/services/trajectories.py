@@ -1,7 +1,5 @@
 """The life of one trajectory: claimed by exactly one worker, moved by its transition table, ended."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import partial
 from typing import Any

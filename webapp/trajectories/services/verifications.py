@@ -1,7 +1,5 @@
 """What a finished verification says of its task."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """The members of a group turn by turn: which act alike, where they part, and what they did instead."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from string import ascii_uppercase
 

@@ -1,7 +1,5 @@
 """Aligned turns as a template shows them: caption, thought, and where a click landed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

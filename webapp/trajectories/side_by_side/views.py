@@ -1,7 +1,5 @@
 """A task in two evaluations: both trajectories from the first turn at which they differ."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

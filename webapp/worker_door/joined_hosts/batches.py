@@ -1,7 +1,5 @@
 """How reports of joined hosts travel: several at once, with the screenshots that they name."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict, Field
 
 

@@ -1,7 +1,5 @@
 """The whole contract with workers, and the name of its version."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 

@@ -1,7 +1,5 @@
 """How a host joins, is known again, and is sent away."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Add a host, and revoke one: for admins of the fleet's teams."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse

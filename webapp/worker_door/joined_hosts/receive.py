@@ -4,8 +4,6 @@ A report and its number are written in one transaction. What cannot be recorded 
 say) is refused, noted and passed: it would hold up everything behind it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Mapping

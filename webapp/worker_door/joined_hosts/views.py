@@ -3,8 +3,6 @@
 A host sends `Authorization: Bearer NAME:SECRET` and its version with every call.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import wraps

@@ -1,7 +1,5 @@
 """The rows of the contract by which a coordinator passes a trainer's requests on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.lib.remote_calls import OwnAttempt, gpu_host

@@ -1,7 +1,5 @@
 """What every handler of a trainer's request gets, and how it refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

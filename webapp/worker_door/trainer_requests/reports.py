@@ -1,7 +1,5 @@
 """What the trainer reports, written to the database."""
 
-from __future__ import annotations
-
 from training.contracts import coordinator as routes
 from training.contracts.route_types import Nothing
 from training.contracts.trainer_reports import (

@@ -1,7 +1,5 @@
 """What the trainer samples from: tasks, groups, demonstrations and replay entries."""
 
-from __future__ import annotations
-
 import time
 
 from training.contracts import coordinator as routes

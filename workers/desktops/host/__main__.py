@@ -3,8 +3,6 @@
 Started by root, it goes on as a user of its own before it makes any desktop.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

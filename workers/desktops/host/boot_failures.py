@@ -1,7 +1,5 @@
 """Desktops that did not start: what people need to see why."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from itertools import count

@@ -1,7 +1,5 @@
 """Asks the desk host for desktops, by HTTP over its unix socket. Thread-safe."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterable

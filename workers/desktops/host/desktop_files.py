@@ -1,7 +1,5 @@
 """What a host keeps on disk of its desktops: a pid record and a folder of each generation."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The host's record of one desktop: its phase, lease and counters."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

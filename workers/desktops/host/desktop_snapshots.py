@@ -5,8 +5,6 @@
 Limits, folders and formats are the provider's matter.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ Everything runs on one event loop in the main thread; desktops are spawned from 
 with the thread that started them. One lock per desktop orders reset, rebuild and destroy.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

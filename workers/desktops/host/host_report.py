@@ -1,7 +1,5 @@
 """What the host reports: its health, and all that the fleet page shows."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -4,8 +4,6 @@ Only looks: what may be ended is decided by records (`workers.processes.pid_reco
 A finding counts once two looks in a row have seen it, because starting and ending take a moment.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

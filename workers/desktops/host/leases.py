@@ -3,8 +3,6 @@
 acquire -> renew* -> release, or expired: then the desktop is taken back and rebuilt
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Resources of the machine, for the fleet page."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

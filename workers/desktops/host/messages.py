@@ -5,8 +5,6 @@ every phase -> dead (noticed) -> starting (rebuilt) or gone
 every phase -> quarantined (by an operator) -> resetting (released), starting (restarted) or gone
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from pydantic import BaseModel, Field

@@ -1,7 +1,5 @@
 """What operators do to desktops by hand. Unknown desktops raise EnvError: they may just have gone."""
 
-from __future__ import annotations
-
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host.desktop_record import DesktopRecord
 from workers.desktops.host.host import DeskHost

@@ -1,7 +1,5 @@
 """What the host does by itself, twice a second: expire leases, keep the pool, measure, look for leaks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

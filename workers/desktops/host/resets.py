@@ -1,7 +1,5 @@
 """How a used desktop becomes clean: cleaned in place, rebuilt, or its lease moved to another."""
 
-from __future__ import annotations
-
 import logging
 import time
 

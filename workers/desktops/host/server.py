@@ -4,8 +4,6 @@ POST /acquire {"provider": "x11", ...}  ->  200 and the result
                                         ->  400, 500, 503 {"error": {"message", "kind", "permanent"}}
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect

@@ -3,8 +3,6 @@ that has passed. Processes of this machine are asked by their agent, a virtual m
 its guest does is the trajectory's matter, and it may be paused on purpose.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -6,8 +6,6 @@ While one desktop prepares a key, others that ask for it wait. A desktop that is
 before `keep` lets the next one prepare it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ some spares come on top: a lease is then moved to a clean desktop and the dirty 
 Bounded by the host's capacity and by `limit`; what was not leased for `idle_s` is given up.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

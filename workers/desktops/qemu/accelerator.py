@@ -4,8 +4,6 @@ A KVM device proves nothing: it may be there, open, and hang with the first gues
 hosts). So the guest's own kernel is booted without a disk, where it panics at once and ends QEMU.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

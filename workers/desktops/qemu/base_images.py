@@ -3,8 +3,6 @@
 IMAGES/NAME/{disk.qcow2, vmlinuz, initrd.img, image.json}
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

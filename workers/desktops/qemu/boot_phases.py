@@ -5,8 +5,6 @@ A phase that runs out of time starts the machine again as often as its rule allo
 how far it came and keeps the console log and the last picture.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

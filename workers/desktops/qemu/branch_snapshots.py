@@ -5,8 +5,6 @@ A machine stands still only while QEMU writes its state; what differs from the t
 The template of a snapshot is made once, however many desktops wake up from it, and goes with the snapshot.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import shutil

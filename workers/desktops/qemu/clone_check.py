@@ -4,8 +4,6 @@ A machine is ended from outside, whatever runs in it, and its clone starts from 
 write. What is found here is therefore a damaged template or a fault of ours; the desk host rebuilds then.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections import Counter

@@ -4,8 +4,6 @@ Everything that differs between two clones (sockets, overlay, log) is named rela
 which QEMU runs, so equal machines have equal lines.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil

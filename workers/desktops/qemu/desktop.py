@@ -1,7 +1,5 @@
 """One virtual machine as a desktop: a clone that is woken, greeted, perhaps saved, and ended."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import time

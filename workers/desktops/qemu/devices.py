@@ -1,7 +1,5 @@
 """Disk, network, input and serial ports of a machine, by what its guest has drivers for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -5,8 +5,6 @@ guest has not fetched in time are lost, so every key waits until the controller'
 Its windows are not known here, only its screen.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

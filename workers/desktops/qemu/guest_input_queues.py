@@ -9,8 +9,6 @@ Behind the ring the guest's kernel keeps 64 events for its X server. That has fe
 the guest that was asked afterwards has answered: it was waiting for the processor before that program.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

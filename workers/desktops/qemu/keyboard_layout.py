@@ -1,7 +1,5 @@
 """Characters and key names -> keys of a US keyboard as QEMU names them."""
 
-from __future__ import annotations
-
 from string import ascii_lowercase, digits
 
 from training.actions.key_names import canonical_key

@@ -5,8 +5,6 @@
 A template is made once however many ask for it at the same time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """What makes two machines the same, and the names of the files in a machine's folder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from workers.desktops.qemu.base_images import GuestImage

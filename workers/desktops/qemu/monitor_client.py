@@ -4,8 +4,6 @@ The desk host uses the `qemu.qmp` package; this is the part of it that a console
 answers by number, events ignored.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Mouse and keyboard of a machine through QEMU's monitor: works in every guest, without a program inside."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import time

@@ -5,8 +5,6 @@ every reset, is a clone of it with a fresh disk overlay and private memory: 0.1 
 nothing of the trajectory before can be in it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -4,8 +4,6 @@ Pictures come from the emulated display (13 ms at 1280 x 720), not from a progra
 and more). There is no notification of changes, so pictures are compared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

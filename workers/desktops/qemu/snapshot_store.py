@@ -7,8 +7,6 @@ dropped. They belong to one desk host, in its own folder, bounded in number and 
 unused for longest goes first.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

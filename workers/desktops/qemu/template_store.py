@@ -6,8 +6,6 @@ in a folder of its own and renamed into place. `disk.qcow2` is an overlay on its
 on the base image. meta.json holds the exact command line and QEMU version, since a snapshot fits no other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

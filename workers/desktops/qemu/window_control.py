@@ -1,7 +1,5 @@
 """The windows of a machine, asked of the agent in it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text that a program is given when it pastes."""
 
-from __future__ import annotations
-
 import contextlib
 import select
 import time

@@ -1,7 +1,5 @@
 """Console `x11`: a desktop's X server over its unix socket."""
 
-from __future__ import annotations
-
 from PIL import Image
 from Xlib import X
 

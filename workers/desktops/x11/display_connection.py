@@ -4,8 +4,6 @@ Connects to a unix socket by path, since each sandbox calls its display :0.
 Not thread-safe: one owner at a time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import select
 import socket

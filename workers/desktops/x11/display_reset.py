@@ -5,8 +5,6 @@ pressed keys, locked modifiers, keyboard map, pointer place, root colour and pro
 by RetainPermanent, a clipboard that the VNC side owns, a changed screen size.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from dataclasses import dataclass, field

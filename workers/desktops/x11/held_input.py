@@ -5,8 +5,6 @@ server belongs to that server's own device: it stays down when their connection 
 pointer message of the same server releases it.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 

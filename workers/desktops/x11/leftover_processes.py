@@ -5,8 +5,6 @@
 Nothing in a desktop has a say in it: the kernel's own record of a process is read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Remove the windows that programs left on a display: most go by themselves, some are meant to stay."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

@@ -5,8 +5,6 @@ Without user namespaces there are no desktops, or plain processes with their own
 that; without Xvnc it is Xvfb (no VNC). `probe` says so.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

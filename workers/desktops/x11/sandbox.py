@@ -1,7 +1,5 @@
 """The command line that puts a desktop in its sandbox, and its resource limits."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Refused is what reaches other processes, makes namespaces, loads code into the k
 namespace. A refused call fails with an error, so that programs fall back or say what they miss.
 """
 
-from __future__ import annotations
-
 import errno
 import platform
 import struct

@@ -4,8 +4,6 @@ DESKHAND_DESKTOP_ROOT names the folder of a Debian system (docs/running.md says 
 then look and behave the same on every machine, and the machine itself needs bubblewrap only.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The windows of a desktop, by the window manager's properties: 1 ms, no program inside needed."""
 
-from __future__ import annotations
-
 import Xlib.error
 from Xlib import X, Xatom
 from Xlib.protocol import event

@@ -1,7 +1,5 @@
 """Names the unix socket that a process's relay listens on, and removes those of dead processes."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os

@@ -1,7 +1,5 @@
 """Offers the screen of a running trajectory to people, through this process's relay."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Iterator

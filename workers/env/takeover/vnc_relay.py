@@ -9,8 +9,6 @@ worker for the same reason: the web lets go of a socket when the connection that
 in socket buffers only: a slow reader costs nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

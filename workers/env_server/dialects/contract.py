@@ -1,7 +1,5 @@
 """What a protocol of the env server is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Every env worker does it while it runs; a sandbox belongs to a trajectory by its key, so no record is needed.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Collection

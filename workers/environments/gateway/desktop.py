@@ -1,7 +1,5 @@
 """A sandbox as a desktop: what setup verbs, evaluators and episodes need, over a vendor's few calls."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import shlex

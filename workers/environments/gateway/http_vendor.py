@@ -5,8 +5,6 @@ POST /v1/sandboxes {owner, image, screen_size} + Idempotency-Key -> a sandbox, o
 GET /v1/screenshot, POST /v1/input, /v1/execute, /v1/launch. Our env server serves the same (docs/remote.md).
 """
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 from urllib.parse import quote

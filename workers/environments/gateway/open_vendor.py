@@ -1,7 +1,5 @@
 """The cluster that a config names: a vendor of ours, or an adapter of a vendor's SDK."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@
 Setup and evaluation are ours, by commands in the sandbox.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import secrets

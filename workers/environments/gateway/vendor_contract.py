@@ -14,8 +14,6 @@ Rules that every implementation keeps:
   person can help (wrong token). The implementation itself tries 5xx answers again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

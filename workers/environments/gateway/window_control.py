@@ -1,7 +1,5 @@
 """The windows of a Linux sandbox by its own wmctrl, xprop and xwininfo."""
 
-from __future__ import annotations
-
 import re
 
 from workers.desktops.agent_contract import Agent

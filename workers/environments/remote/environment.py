@@ -5,8 +5,6 @@ The server sets tasks up and scores them; its errors never become rewards, also 
 with an error beside it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

@@ -4,8 +4,6 @@ A slot is a key in Redis that its holder renews; a holder that died frees it by 
 one thing at a time, or close a running episode when there are too many, need the limit on our side.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import random

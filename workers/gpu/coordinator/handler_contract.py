@@ -1,7 +1,5 @@
 """What every handler of a route gets; each answers here or passes the request on."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """What a coordinator answers on its own host: weight syncs, the engine's sleep, pause, cancel, room on the
 disk, frames."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from training.contracts import coordinator as routes

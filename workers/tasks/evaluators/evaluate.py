@@ -1,7 +1,5 @@
 """One evaluator, with its parts, its patience, and the rule for infeasible tasks."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What evaluators read: files and command output of the desktop, and constants of the task."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 On Windows a setting is a registry value; on Linux, where the checkers are proven, a line NAME=VALUE.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import shlex

@@ -5,8 +5,6 @@ was not touched scores 0. The state comes from the guest, so nothing about it is
 the task, so a wrong one is (ValueError).
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable

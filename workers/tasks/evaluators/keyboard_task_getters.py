@@ -1,7 +1,5 @@
 """Getters of the keyboard tasks: what `workers.tasks.evaluators.keyboard_task_checkers` compare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

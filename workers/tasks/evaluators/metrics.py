@@ -4,8 +4,6 @@
 wrong one is (ValueError).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -11,8 +11,6 @@ The file was written inside the desktop, by a program that may want its evaluato
 costs seconds at most, and what is no document that LibreOffice would write is none.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

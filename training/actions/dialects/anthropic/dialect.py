@@ -3,8 +3,6 @@
 {"type": "tool_use", "name": "computer", "input": {"action": "left_click", "coordinate": [350, 720]}}
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

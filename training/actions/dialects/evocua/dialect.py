@@ -1,7 +1,5 @@
 """Dialect evocua: as tool-call, with key_down and key_up, and without what its tool lacks."""
 
-from __future__ import annotations
-
 from training.actions.dialects.contract import Dialect
 from training.actions.parse import json_call as reader
 from training.actions.write.json_call import WritePoint

@@ -11,8 +11,6 @@ I open the menu.
 </conclusion>
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.actions.dialects.contract import MAX_ACTION_WORDS, Dialect, action_line

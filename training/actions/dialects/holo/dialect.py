@@ -1,7 +1,5 @@
 """Dialect holo: {"thought": "...", "tool_call": {"tool_name": "click_desktop", "x": 5, "y": 6}}"""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Dialect keyboard-mouse: as keyboard, with click, doubleclick, rightclick, move, drag and scroll."""
 
-from __future__ import annotations
-
 from training.actions.dialects.contract import Dialect
 from training.actions.dialects.keyboard_mouse.parse import parse
 from training.actions.parse.keyboard_tags import start

@@ -4,8 +4,6 @@
 <action>drag 100 100 300 300</action>  <action>scroll down 3</action>
 """
 
-from __future__ import annotations
-
 import re
 
 from training.actions.errors import ActionTextError

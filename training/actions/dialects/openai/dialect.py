@@ -3,8 +3,6 @@
 A unit of scroll_x and scroll_y is a notch, as OSWorld's agent has it; more than a page is cut.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

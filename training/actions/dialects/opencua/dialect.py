@@ -9,8 +9,6 @@ pyautogui.click(x=350, y=720)
 ```
 """
 
-from __future__ import annotations
-
 from training.actions.dialects.contract import MAX_ACTION_WORDS, Dialect, action_line
 from training.actions.parse import pyautogui_call as reader
 from training.actions.parse.pyautogui_functions import OPENCUA_WAIT_S

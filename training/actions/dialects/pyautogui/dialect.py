@@ -1,7 +1,5 @@
 """Dialect pyautogui: pyautogui.click(350, 720), bare or in a code block; DONE."""
 
-from __future__ import annotations
-
 from training.actions.dialects.contract import Dialect
 from training.actions.parse import pyautogui_call as reader
 from training.actions.write.json_call import WritePoint

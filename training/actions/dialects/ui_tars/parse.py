@@ -4,8 +4,6 @@ Thought: ...
 Action: click(start_box='(512,340)')        click(point='<point>512 340</point>')
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator

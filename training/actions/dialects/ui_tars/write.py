@@ -1,7 +1,5 @@
 """Actions as UI-TARS' action text."""
 
-from __future__ import annotations
-
 from training.actions.dialects.ui_tars.parse import SCROLL_NOTCHES, WAIT_S
 from training.actions.pointer_words import UI_TARS_POINTER
 from training.actions.write.json_call import WritePoint, direction_and_amount

@@ -12,8 +12,6 @@ left_click
 </tool_call>
 """
 
-from __future__ import annotations
-
 import json
 
 from training.actions.dialects.contract import Dialect

@@ -1,7 +1,5 @@
 """URLs in a config: of a known scheme, and without a secret in them."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 

@@ -1,7 +1,5 @@
 """The desk host's providers: technologies of desktops on this machine, one row each."""
 
-from __future__ import annotations
-
 from training.contracts.config.providers.provider_info import ProviderInfo
 from training.contracts.config.providers.qemu import QEMU
 from training.contracts.config.providers.windows import WINDOWS

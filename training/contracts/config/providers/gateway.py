@@ -1,7 +1,5 @@
 """Provider `gateway`: rented sandboxes. A token never stands here, only its secret's name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

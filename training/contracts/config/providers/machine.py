@@ -1,7 +1,5 @@
 """What the sections of all providers of virtual machines have in common."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.contracts.config.providers.provider_info import ProviderSection

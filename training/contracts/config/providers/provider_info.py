@@ -1,7 +1,5 @@
 """What the web application and the workers know of a provider without loading it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum

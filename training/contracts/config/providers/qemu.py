@@ -1,7 +1,5 @@
 """Provider `qemu`: Linux virtual machines on this machine."""
 
-from __future__ import annotations
-
 from training.contracts.config.providers.machine import MACHINE_PACKAGES, MACHINE_PROGRAMS, MachineConfig
 from training.contracts.config.providers.provider_info import Capability, ProviderInfo
 from training.contracts.config.section import knob

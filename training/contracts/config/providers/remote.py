@@ -1,7 +1,5 @@
 """Provider `remote`: desktops of env servers elsewhere. A token never stands here, only its secret's name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pydantic import field_validator

@@ -1,7 +1,5 @@
 """Provider `windows`: virtual machines from the user's own Windows image."""
 
-from __future__ import annotations
-
 from training.contracts.config.providers.machine import MACHINE_PACKAGES, MACHINE_PROGRAMS, MachineConfig
 from training.contracts.config.providers.provider_info import Capability, ProviderInfo, System
 from training.contracts.config.section import knob

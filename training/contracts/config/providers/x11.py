@@ -1,7 +1,5 @@
 """Provider `x11`: desktops that are processes of this machine."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from training.contracts.config.providers.provider_info import Capability, ProviderInfo, ProviderSection

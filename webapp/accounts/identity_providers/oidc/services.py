@@ -4,8 +4,6 @@ An account is found by issuer and subject, never by its name or address: who may
 would otherwise choose an account here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

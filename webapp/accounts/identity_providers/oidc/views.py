@@ -1,7 +1,5 @@
 """To the provider, and back from it."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pages of the team that are open show it, where a person allowed that browser to."""
 
-from __future__ import annotations
-
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import publish

@@ -1,7 +1,5 @@
 """Discord: an embed, with the strip of screenshots as a file."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """E-mail by the installation's server, with the strip of screenshots in it."""
 
-from __future__ import annotations
-
 from email.mime.image import MIMEImage
 from smtplib import SMTPException, SMTPResponseException
 

@@ -1,7 +1,5 @@
 """Slack: blocks, with the strip of screenshots by its link."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from webapp.notifications.channels.contract import Channel, Message, Rule

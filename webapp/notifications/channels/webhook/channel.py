@@ -4,8 +4,6 @@ webhook-id: deskhand-12-x    webhook-timestamp: 1763900000
 webhook-signature: v1,BASE64 of HMAC-SHA256(key, "ID.TIMESTAMP.BODY")
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -4,8 +4,6 @@ Of other programs' documents: one action a step, by its one call or in its words
 call ends the trajectory; steps that were copied as context are not learned.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Callable

@@ -4,8 +4,6 @@ system, and the first user message -> steps of their own; an assistant message -
 call; what the user's side answers, screenshots mostly -> that step's observation.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.actions.write.json_call import json_arguments

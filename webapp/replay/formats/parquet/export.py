@@ -3,8 +3,6 @@
 The columns are the keys of a JSON line, with `images` as {bytes, path} and `metadata` as JSON text.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

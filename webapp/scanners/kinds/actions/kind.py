@@ -1,7 +1,5 @@
 """A sequence of actions."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator

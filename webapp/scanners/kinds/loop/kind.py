@@ -1,7 +1,5 @@
 """Repeated actions."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 What is sent is built from a `Transcript`, which holds neither score nor reward nor verdict.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any, Protocol

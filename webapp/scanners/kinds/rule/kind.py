@@ -1,7 +1,5 @@
 """A rule of Deskhand."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator

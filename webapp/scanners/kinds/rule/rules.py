@@ -1,7 +1,5 @@
 """Rules of Deskhand's own. Pure functions; `unseen_reward` and `lost_by_one_turn` look at what was paid."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A screen that stands still."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import ClassVar, Literal
 

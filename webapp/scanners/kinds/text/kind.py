@@ -1,7 +1,5 @@
 """Text: a regular expression."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import Field, field_validator

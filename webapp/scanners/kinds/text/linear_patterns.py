@@ -1,7 +1,5 @@
 """Regular expressions that people write, by RE2: no pattern can take more than linear time."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -3,8 +3,6 @@
 .venv/bin/python manage.py measure_credit 812 --turns 3 4 --size 8 --seconds 900
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

@@ -4,8 +4,6 @@ Its client gives a trajectory up on any error answer. So, as there, a new sessio
 and an action that cannot be done is reported in `info` beside the unchanged screen.
 """
 
-from __future__ import annotations
-
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.env_server.dialects.contract import Dialect

@@ -8,8 +8,6 @@ cannot be read or done is a turn like any other, reported in `observation.error`
 client speaks the WebSocket (web_socket.py); over plain HTTP a step names its `episode_id`.
 """
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -3,8 +3,6 @@
 client {type: reset | step | state | close, data} -> server {type: observation | state | error, data}
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from starlette.types import Message

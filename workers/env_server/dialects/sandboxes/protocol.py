@@ -3,8 +3,6 @@
 Lifecycle calls carry the token header; calls into a sandbox also its session header.
 """
 
-from __future__ import annotations
-
 from pydantic import ValidationError
 from starlette.responses import Response
 

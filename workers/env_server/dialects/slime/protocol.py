@@ -4,8 +4,6 @@ Two answers differ from its own server, because they hid errors there: /render t
 an evaluator that fails is an HTTP error without a reward.
 """
 
-from __future__ import annotations
-
 from workers.env_server.dialects.contract import Dialect
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program

@@ -6,8 +6,6 @@ session and the token as headers. Bodies are JSON alone: such gateways pass no f
 https://github.com/inclusionAI/AReaL/pull/1326.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any
