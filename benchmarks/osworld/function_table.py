@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.osworld.tasks import FAMILIES
-from training.tasks.evaluator_form import as_list
+from training.contracts.task import as_list
 from training.tasks.supported_by.desktop_programs import office_machine
 from training.tasks.supported_by.osworld import HOST_CODE, desktop_gap, library_gap
 

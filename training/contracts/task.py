@@ -8,6 +8,9 @@ from training.contracts.milestone import Milestone
 from training.contracts.time_zones import Locale, TimeZone
 from training.contracts.wire import Wire
 
+INFEASIBLE = "infeasible"
+"""The func of a task that cannot be done."""
+
 
 class Task(Wire):
     """One desktop problem in OSWorld's schema, plus what Deskhand adds."""
@@ -40,3 +43,15 @@ class Task(Wire):
     """The system that it is made for; "" = what its source, paths and programs say."""
     published: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda found: not found)
     """What OSWorld says of it beside set-up and evaluator: proxy, fixed_ip, related_apps, ..."""
+
+
+def as_list(value: Any) -> list[Any]:
+    """OSWorld writes one thing or a list of things."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def column(evaluator: dict[str, Any], key: str, length: int) -> list[Any]:
+    """`evaluator[key]` as one entry per func; a missing key is a column of None."""
+    return as_list(evaluator[key]) if evaluator.get(key) is not None else [None] * length

@@ -3,8 +3,8 @@
 import pytest
 
 from training.contracts.types import Action
-from workers.tasks.evaluators import evaluate
 from workers.tasks.evaluators.metrics import METRICS
+from workers.tasks.prepare_and_score import judge_by
 
 
 def score(metric: str, result, expected, **options) -> float:
@@ -155,8 +155,8 @@ def test_parts_that_ask_for_one_file_see_one_content(conj):
         "conj": conj,
     }
     desktop = Flickering(b"red", b"blue")
-    assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj]
-    assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj], "looked at anew"
+    assert judge_by(evaluator, desktop).score == {"and": 0.0, "avg": 0.5}[conj]
+    assert judge_by(evaluator, desktop).score == {"and": 0.0, "avg": 0.5}[conj], "looked at anew"
     assert desktop.contents == []
 
 
@@ -167,7 +167,7 @@ def test_capital_letters_count_unless_the_task_says_otherwise():
 
 def test_an_infeasible_task_is_solved_only_by_giving_up():
     claims = [Action(kind="terminate", status=status) for status in ("success", "failure")]
-    assert [evaluate({"func": "infeasible"}, None, claim) for claim in claims] == [0.0, 1.0]
+    assert [judge_by({"func": "infeasible"}, None, claim).score for claim in claims] == [0.0, 1.0]
 
 
 def test_under_or_the_best_part_counts():
@@ -178,5 +178,5 @@ def test_under_or_the_best_part_counts():
         "expected": [{"type": "inline", "content": content} for content in ("red", "blue")],
         "conj": "or",
     }
-    assert evaluate(evaluator, Flickering(b"blue"), None) == 1.0
-    assert evaluate(evaluator, Flickering(b"green"), None) == 0.0
+    assert judge_by(evaluator, Flickering(b"blue")).score == 1.0
+    assert judge_by(evaluator, Flickering(b"green")).score == 0.0

@@ -11,7 +11,6 @@ import pytest
 from workers.desktops.agent_contract import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.tasks import evaluators
 from workers.tasks.errors import EvaluatorError
 from workers.tasks.evaluators.guest_state import LinuxState, WindowsState, registry_value
 from workers.tasks.evaluators.keyboard_task_checkers import (
@@ -22,6 +21,7 @@ from workers.tasks.evaluators.keyboard_task_checkers import (
     setting_value,
     window_open,
 )
+from workers.tasks.prepare_and_score import judge_by
 
 NOTEPAD = {"names": ["notepad"], "unwanted": ["cmd"], "related": ["mspaint"]}
 
@@ -145,7 +145,7 @@ def test_a_rule_that_says_nothing_is_the_tasks_mistake(checker, state):
 
 def score(desktop: DesktopEnv, func: str, result: dict, **rules: Any) -> float:
     evaluator = {"func": func, "result": result, "expected": {"type": "rule", "rules": rules}}
-    return evaluators.evaluate(evaluator, desktop, None)
+    return judge_by(evaluator, desktop).score
 
 
 @pytest.mark.desktop

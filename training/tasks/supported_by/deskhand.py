@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from training.contracts.task import INFEASIBLE, as_list, column
 from training.contracts.types import Task
-from training.tasks.evaluator_form import INFEASIBLE, as_list, column
 from training.tasks.supported_by.desktop_programs import DESK, Programs
 from training.tasks.supported_by.json_rules import json_rule_problems
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from training.contracts.task import INFEASIBLE, as_list, column
 from training.contracts.types import Task
-from training.tasks.evaluator_form import INFEASIBLE, as_list, column
 from training.tasks.supported_by.desktop_programs import Programs
 from training.tasks.supported_by.json_rules import json_rule_problems
 from training.tasks.supported_by.shell_commands import programs_of

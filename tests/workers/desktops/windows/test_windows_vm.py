@@ -25,7 +25,7 @@ from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.windows.iso_disc import make_disc
-from workers.tasks import evaluators
+from workers.tasks.prepare_and_score import judge_by
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 SCREEN = (720, 400)
@@ -170,9 +170,7 @@ def test_a_task_is_solved_by_keys_alone_and_scored_through_the_agent(guest):
 
     def part(func: str, getter: dict, **rules: object) -> float:
         evaluator = {"func": func, "result": getter, "expected": {"type": "rule", "rules": rules}}
-        return evaluators.evaluate(
-            evaluator | {"wait_s": 20.0 if rules.pop("wait", False) else 0.0}, guest, None
-        )
+        return judge_by(evaluator | {"wait_s": 20.0 if rules.pop("wait", False) else 0.0}, guest).score
 
     folder = {"type": "guest_files", "folder": "/home/operator/work"}
     note = {"type": "vm_file", "path": "/home/operator/work/done/plan.txt"}
