@@ -28,6 +28,7 @@ from typing import TypeVar
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from testing.desk_host_process import HostFailed, running_host
+from testing.workers.prove_task import Proof, prove
 from training.content.task_sets.registry import GENERATORS
 from training.contracts.config import DEFAULT_PROVIDER, DesktopConfig
 from training.contracts.config.providers.desk_host import DESK_HOST
@@ -37,7 +38,6 @@ from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks.errors import TaskError
-from workers.tasks.prove_task import Proof, prove
 
 Outcome = TypeVar("Outcome")
 DATA_DIR = Path(os.environ.get("DESKHAND_DATA_DIR") or Path(__file__).resolve().parent.parent / "var")

@@ -38,7 +38,7 @@ def main() -> int:
         print(f"{ended['status']}: {ended['message']}")
         if ended["status"] != "finished":
             return 1
-        code = f"from webapp.samples.record import record; record({number}, {str(TARGET)!r})"
+        code = f"from scripts.sample_recording import record; record({number}, {str(TARGET)!r})"
         deskhand.manage("shell", "-c", code)
     print(f"{TARGET.relative_to(Path.cwd())}: {TARGET.stat().st_size} bytes")
     return 0

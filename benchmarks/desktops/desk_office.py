@@ -21,12 +21,12 @@ from pathlib import Path
 from benchmarks.report import finish, print_table
 from scripts import prove_tasks
 from testing.desk_host_process import running_host
+from testing.workers.prove_task import IDLE, Proof, prove
 from training.content.task_sets import desk_office
 from training.contracts.types import Action, ActionKind, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks import prepare_and_score
-from workers.tasks.prove_task import IDLE, Proof, prove
 
 KEYS = (
     ("Return",), ("Tab",), ("Escape",), ("Down",), ("Right",), ("Delete",), ("F2",), ("ctrl", "a"),

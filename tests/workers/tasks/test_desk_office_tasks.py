@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from testing.workers.prove_task import prove
 from testing.workers.short_episodes import key, play, typed
 from training.content.task_sets.desk_office import generate
 from training.contracts.config.providers.x11 import OFFICE_FIELDS
@@ -14,7 +15,6 @@ from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.x11.provider import X11Provider
 from workers.tasks.errors import SetupError
-from workers.tasks.prove_task import prove
 
 TASKS = {task.task_id.removeprefix("desk-office/"): task for task in generate()}
 needs_office = pytest.mark.skipif(not shutil.which("soffice"), reason="make setup-office")

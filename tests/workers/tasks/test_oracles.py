@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from testing.workers.prove_task import prove, run_oracle
 from testing.workers.short_episodes import click, key, play, typed
 from tests.workers.conftest import ROOT
 from training.content.task_sets.first_desk import COLOURS, FAMILIES, family_tasks
@@ -13,7 +14,6 @@ from training.contracts.types import Action, Observation, Task, Turn
 from workers.tasks import prepare_and_score
 from workers.tasks.errors import OracleError
 from workers.tasks.oracles import next_action, solution
-from workers.tasks.prove_task import prove, run_oracle
 
 NUM_VARIANTS = 5
 """Of each family; the slow test proves all."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from testing.workers.prove_task import prove
 from training.content.task_sets.smoldesk import generate
 from training.content.task_sets.smoldesk.screens import SCREEN
 from training.observations.short_list import short_list
@@ -12,7 +13,6 @@ from workers.desktops.contract import DesktopSpec
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks import prepare_and_score
 from workers.tasks.oracles import solution
-from workers.tasks.prove_task import prove
 
 TASKS = {task.family: task for task in generate()}
 

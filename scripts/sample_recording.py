@@ -1,4 +1,4 @@
-"""A run of this installation -> the file that samples are made of; see scripts/record_sample.py."""
+"""A run of this installation -> the file that samples are made of; see record_sample.py."""
 
 import json
 from pathlib import Path
