@@ -10,7 +10,11 @@ from typing import Any
 
 import torch
 import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
+from torch.distributed.checkpoint.metadata import (
+    _MEM_FORMAT_ENCODING,
+    Metadata,
+    TensorStorageMetadata,
+)
 
 LISTS = "torch.distributed.checkpoint"
 LISTED = frozenset((
@@ -50,8 +54,17 @@ class ShardReader(dcp.FileSystemReader):
         return metadata
 
 
+def _member(kind: object, name: str) -> _MEM_FORMAT_ENCODING:
+    """What Python 3.11.0 to 3.11.3, Debian 12's among them, write `getattr` for."""
+    if kind is not _MEM_FORMAT_ENCODING or name not in _MEM_FORMAT_ENCODING.__members__:
+        raise UnsafeShards(f"a checkpoint's list of tensors may not hold an attribute {name} of {kind}")
+    return _MEM_FORMAT_ENCODING[name]
+
+
 class _ListUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("builtins", "getattr"):
+            return _member
         is_dtype = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
         if not is_dtype and f"{module}.{name}" not in LISTED:
             raise UnsafeShards(f"a checkpoint's list of tensors may not hold {module}.{name}")

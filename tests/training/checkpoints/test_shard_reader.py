@@ -12,7 +12,12 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata, MetadataIndex
+from torch.distributed.checkpoint.metadata import (
+    _MEM_FORMAT_ENCODING,
+    BytesStorageMetadata,
+    Metadata,
+    MetadataIndex,
+)
 
 from training.checkpoints.shard_reader import ShardReader, UnsafeShards
 
@@ -53,6 +58,31 @@ def rewrite(shards: Path, change: Any) -> None:
 def test_shards_of_our_own_are_read_whole(shards: Path) -> None:
     assert loaded(shards, storage_reader=ShardReader(shards)).equal(VALUE)
     assert ShardReader(shards).shapes() == {"a": (2, 3), "b": (2, 3), "c": (), "d": (3,)}
+
+
+def attribute(kind: Any, name: str) -> Any:
+    """Unpickled by `getattr(kind, name)`."""
+
+    class Written:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return getattr, (kind, name)
+
+    return Written()
+
+
+def test_a_list_that_debian_12s_python_wrote_is_read(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:  # as the enum of Python 3.11.2 has it
+        patch.setattr(_MEM_FORMAT_ENCODING, "__reduce_ex__", lambda one, _: (getattr, (type(one), one.name)))
+        rewrite(shards, lambda _: None)
+    assert b"getattr" in (shards / ".metadata").read_bytes()
+    assert loaded(shards, storage_reader=ShardReader(shards)).equal(VALUE)
+
+
+@pytest.mark.parametrize("kind", [Metadata, _MEM_FORMAT_ENCODING])
+def test_no_other_attribute_is_read(shards: Path, kind: Any) -> None:
+    rewrite(shards, lambda found: setattr(found, "planner_data", attribute(kind, "__init__")))
+    with pytest.raises(UnsafeShards, match="an attribute"):
+        ShardReader(shards).shapes()
 
 
 def loaded_or_refused(shards: Path, is_defended: bool, why: str) -> None:
