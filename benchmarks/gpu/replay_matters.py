@@ -191,6 +191,7 @@ class Lab:
         values = {
             "tasks.families": [one for one in MIX if any(one in ARMS[name][0] for name in arms)],
             "sft.enabled": True,
+            "replay.enabled": True,  # so that the inbox gets them
             "sft.source": "oracle",
             "sft.families": [],
             "sft.demonstrations_per_family": number,

@@ -155,10 +155,15 @@ def finish(
     row = Trajectory.objects.get(pk=trajectory_id)
     if row.status == status:
         note_scripted_run(row)
-    if row.status == status and (
-        row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
-    ):
+    if row.status == status and _is_offered(row):
         inbox.offer_to_inbox(trajectory=row)
+
+
+def _is_offered(row: Trajectory) -> bool:
+    """Of an oracle only where replay is on: SFT alone records hundreds that nobody would label."""
+    if row.purpose == Purpose.DEMONSTRATION and row.source == Source.ORACLE:
+        return row.experiment is not None and row.experiment.settings.replay.enabled
+    return row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
 
 
 def _as_its_config_says(

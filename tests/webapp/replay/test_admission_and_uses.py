@@ -13,7 +13,9 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse, SkipReason
+from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord, ReplayUseRecord
 from webapp.replay.services.clusters import compare_waiting
@@ -22,6 +24,7 @@ from webapp.replay.services.injections import offers, record_skips, record_uses
 from webapp.replay.services.labels import follow_edit, label_entry
 from webapp.replay.services.parts import split_entry
 from webapp.trajectories.models import TurnRecord
+from webapp.worker_door.trajectories import finish
 
 pytestmark = pytest.mark.django_db
 
@@ -81,6 +84,15 @@ def test_only_training_and_demonstrations_feed_the_buffer(purpose, source, is_ke
     group = make_group(purpose=purpose)
     trajectory = make_trajectory(group=group, reward=1.0, source=source)
     assert (offer_to_inbox(trajectory=trajectory) is not None) is is_kept
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_an_oracles_demonstration_is_offered_where_its_experiment_uses_replay(is_on):
+    config = ExperimentConfig.model_validate({"replay": {"enabled": is_on}}).model_dump(mode="json")
+    group = make_group(experiment=make_experiment(config=config), purpose="demonstration")
+    row = make_trajectory(group=group, source="oracle", status="evaluating", reward=None)
+    finish(row.pk, TrajectoryStatus.TERMINATED, 1.0, 1.0, [], {}, "", None)
+    assert ReplayEntry.objects.exists() is is_on
 
 
 def test_entries_with_the_same_actions_on_one_task_share_a_signature():
