@@ -31,6 +31,28 @@ _opening: dict[int, socket.socket] = {}
 """Thread -> the socket on which it opens a display, so that a frozen server cannot hold it for ever."""
 
 
+class _WholeAnswers(socket.socket):
+    """Receives megabytes at once: python-xlib copies all that it has at every piece that comes."""
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        got = super().recv(size, flags)
+        if size <= self.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) or not got:
+            return got  # the library takes what there is
+        whole, place = bytearray(size), len(got)
+        whole[:place] = got
+        view = memoryview(whole)
+        while place < size:
+            try:
+                count = self.recv_into(view[place:])
+            except BlockingIOError:
+                select.select([self], [], [])
+                continue
+            if not count:
+                return b""  # `_cut`, or the server's end
+            place += count
+        return bytes(whole)
+
+
 class _PathConnect:
     """python-xlib's connection functions, which also take an absolute socket path as display name."""
 
@@ -43,7 +65,8 @@ class _PathConnect:
         if not name.startswith("/"):
             return _xlib_connect.get_socket(name, protocol, host, number)
         try:
-            connection = _opening[threading.get_ident()] = connect_unix(name)
+            connection = _WholeAnswers(fileno=connect_unix(name).detach())
+            _opening[threading.get_ident()] = connection
             return connection
         except OSError as exc:
             raise Xlib.error.DisplayConnectionError(name, str(exc)) from exc
@@ -86,6 +109,7 @@ class X11Display:
         self.screen = self.display.screen()
         self.root = self.screen.root
         self._damage: int | None = None
+        self._atoms: dict[int, str] = {}
 
     @property
     def size(self) -> tuple[int, int]:
@@ -114,6 +138,12 @@ class X11Display:
     def close(self) -> None:
         with contextlib.suppress(*LOST):
             self.display.close()
+
+    def atom_name(self, atom: int) -> str:
+        """Each is asked for once: it never changes."""
+        if (known := self._atoms.get(atom)) is None:
+            known = self._atoms[atom] = str(self.display.get_atom_name(atom))
+        return known
 
     # -- pixels -----------------------------------------------------------------------------
 

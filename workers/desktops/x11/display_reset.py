@@ -142,11 +142,7 @@ def _properties(x: X11Display) -> dict[str, tuple[str, int, bytes]]:
         value = x.root.get_full_property(atom, X.AnyPropertyType)
         if value is not None:
             raw = value.value if isinstance(value.value, bytes) else bytes(value.value.tobytes())
-            found[x.display.get_atom_name(atom)] = (
-                x.display.get_atom_name(value.property_type),
-                value.format,
-                raw,
-            )
+            found[x.atom_name(atom)] = (x.atom_name(value.property_type), value.format, raw)
     return found
 
 
@@ -198,7 +194,7 @@ def _without_number(value: Any) -> str:
 
 
 def _picture(x: X11Display, size: tuple[int, int]) -> bytes:
-    return hashlib.blake2b(x.pixels(size), digest_size=16).digest()
+    return hashlib.sha256(x.pixels(size)).digest()
 
 
 def _verify(x: X11Display, baseline: Baseline) -> None:
