@@ -1,69 +1,61 @@
-"""Tool: what programs tell about their widgets, as OSWorld's XML on stdout (`tree`) or a terminal's text."""
+"""Tool: what programs tell about their widgets, as OSWorld's XML, or the text of a terminal.
+
+It stays, and answers on its first stream. A question is a line, `tree` or `terminal`; an answer a length,
+a byte (1 = this is it, 0 = this went wrong) and the text.
+"""
 
 import gc
-import re
-import sys
-import xml.etree.ElementTree as ET
+import os
+import socket
 
-from workers.guest.widgets.accessibility_tree import (
-    BASE,
-    MAX_DEPTH,
-    PREFIXES,
-    Bus,
-    Detail,
-    Node,
-    Walker,
-    named,
-)
+from workers.guest.widgets import HEAD
+from workers.guest.widgets.accessibility_tree import TreeReader
+from workers.guest.widgets.dbus_calls import BusError
+from workers.guest.widgets.tree_xml import xml_of
 
-UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffc\ufffe\uffff]")
+CLEAN_EVERY = 50
 
 
-def printable(text: str) -> str:
-    """Without what XML cannot hold."""
-    return UNPRINTABLE.sub("", text)
+def tree(reader: TreeReader) -> str:
+    return xml_of(*reader.tree())
 
 
-def element(node: Node, depth: int = 0) -> ET.Element:
-    """The XML of a node and everything in it."""
-    made = ET.Element(node.role, {"name": printable(node.name)})
-    for state in sorted(node.states):
-        made.set(named("st", state), "true")
-    if node.box is not None:
-        left, top, width, height = node.box
-        made.set(named("cp", "screencoord"), f"({left}, {top})")
-        made.set(named("cp", "size"), f"({width}, {height})")
-    for key, value in node.facts.items():
-        made.set(key, printable(value))
-    made.text = printable(node.text) or None
-    if depth < MAX_DEPTH:
-        made.extend(element(child, depth + 1) for child in node.children)
-    return made
-
-
-def write_tree(walker: Walker) -> None:
-    applications = walker.collect()
-    Detail(walker.bus).fill(list(walker.nodes.values()))
-    for prefix, word in PREFIXES.items():
-        ET.register_namespace(prefix, BASE + word)
-    frame = ET.Element("desktop-frame", {"name": "main"})
-    frame.extend(element(application) for application in applications)
-    sys.stdout.write(ET.tostring(frame, encoding="unicode"))
-
-
-def write_terminal(walker: Walker) -> None:
+def terminal(reader: TreeReader) -> str:
     """The text of the terminal in front, else of the first one; nothing when there is none."""
-    walker.collect()
-    terminals = [
-        node for node in walker.nodes.values() if node.role == "terminal" and "showing" in node.states
-    ]
-    Detail(walker.bus).fill(terminals)
-    terminals.sort(key=lambda node: "focused" not in node.states)
-    sys.stdout.write(terminals[0].text.rstrip() if terminals else "")
+    terminals = sorted(reader.terminals(), key=lambda found: "focused" not in found[0].states)
+    return terminals[0][1].rstrip() if terminals else ""
 
 
-def main(arguments: list[str]) -> int:
-    gc.disable()  # it looks at every widget, over and over, and this process ends with its answer
-    walker = Walker(Bus())
-    {"tree": write_tree, "terminal": write_terminal}[arguments[0]](walker)
+class Reads:
+    """Reads with a bus that is kept, and anew where that one has gone."""
+
+    def __init__(self) -> None:
+        self._reader: TreeReader | None = None
+
+    def answer(self, question: str) -> str:
+        """Raises BusError."""
+        read = {"tree": tree, "terminal": terminal}[question]
+        if self._reader is not None:
+            try:
+                return read(self._reader)
+            except BusError:
+                self._reader = None
+        self._reader = TreeReader()
+        return read(self._reader)
+
+
+def main(_arguments: list[str]) -> int:
+    # A collection looks at every widget, over and over: not while one waits.
+    gc.disable()
+    gc.freeze()
+    reads, count = Reads(), 0
+    with socket.socket(fileno=os.dup(1)) as stream, stream.makefile("r") as questions:
+        for question in questions:
+            try:
+                raw, is_good = reads.answer(question.strip()).encode(), 1
+            except BusError as error:
+                raw, is_good = str(error).encode(), 0
+            stream.sendall(HEAD.pack(len(raw), is_good) + raw)
+            if (count := count + 1) % CLEAN_EVERY == 0:
+                gc.collect()
     return 0

@@ -85,7 +85,7 @@ class Agent:
 
     def helpers(self) -> set[int]:
         """Pids of the agent's own other processes."""
-        interpreter = {self.interpreter.pid} - {0}
+        interpreter = {self.interpreter.pid, self.screen.widgets.pid} - {0}
         session = self.session
         space = session.space.pids() if session.space else set()
         # Nothing of a trajectory is in the spare yet.

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 
 from workers.guest.files_inside import FilesByName, FilesInside
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
@@ -13,6 +14,13 @@ NO_FILE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EISDIR))
 SPOILED = NO_FILE | {errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.EFBIG}
 """What programs can make of a name: closed, a loop of links, a socket, too large. There is no answer then;
 an error would have the trajectory run again instead of scored."""
+
+OPENERS = (
+    ((".doc", ".docx", ".odt", ".xls", ".xlsx", ".ods", ".ppt", ".pptx", ".odp", ".rtf"), "libreoffice"),
+    ((".pdf",), "evince"),
+    ((".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"), "eog"),
+    ((".mp3", ".mp4", ".mkv", ".avi", ".mov", ".webm", ".wav", ".ogg", ".flac"), "vlc"),
+)
 
 
 class FileRoutes:
@@ -112,3 +120,9 @@ def directory_tree(files: FilesInside, path: str, room: "list[int] | None" = Non
         else:
             children.append({"type": "file", "name": name})
     return {"type": "directory", "name": os.path.basename(path), "children": children}
+
+
+def program_for(path: str) -> str:
+    """Which program opens a file: the one made for its kind, where it is installed."""
+    made_for = (name for endings, name in OPENERS if path.lower().endswith(endings))
+    return next(filter(shutil.which, made_for), "mousepad")

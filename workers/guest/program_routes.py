@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import IO, Any
 
 from workers.guest import kernel_calls
-from workers.guest.file_routes import FileRoutes
+from workers.guest.file_routes import FileRoutes, program_for
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.kernel_calls import die_with_parent
 from workers.guest.panel_zygote import PROGRAMS, PanelZygote
@@ -22,16 +22,11 @@ from workers.guest.session_processes import Session
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0
 BASH_TIMEOUT_S = 100.0
+TOOL_LIMIT_S = 60.0
 POLL_S = 0.004
 JUDGES_ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 """Python imports nothing that the trajectory left in HOME."""
 PYTHONS = ("python", "python3", "/usr/bin/python", "/usr/bin/python3")
-OPENERS = (
-    ((".doc", ".docx", ".odt", ".xls", ".xlsx", ".ods", ".ppt", ".pptx", ".odp", ".rtf"), "libreoffice"),
-    ((".pdf",), "evince"),
-    ((".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"), "eog"),
-    ((".mp3", ".mp4", ".mkv", ".avi", ".mov", ".webm", ".wav", ".ogg", ".flac"), "vlc"),
-)
 
 
 @dataclass(frozen=True)
@@ -124,12 +119,12 @@ class ProgramRoutes:
         self.is_judging = "judging" not in self.session.layout.weakened
         return json_response({"status": "success"})
 
-    async def tool(self, name: str, *arguments: str, timeout_s: float = 60.0) -> bytes:
+    async def tool(self, name: str) -> bytes:
         """Output of one of our own tools. Raises HttpError 500 with its last words."""
-        request = {"tool": name, "arguments": list(arguments)}
-        outcome = await self._run_in_files(request, {}, timeout_s)
+        outcome = await self._run_in_files({"tool": name, "arguments": []}, {}, TOOL_LIMIT_S)
         if outcome.returncode != 0:
-            words = outcome.error.decode("utf-8", "replace").strip()[-400:] or f"no end after {timeout_s:g} s"
+            words = outcome.error.decode("utf-8", "replace").strip()[-400:]
+            words = words or f"no end after {TOOL_LIMIT_S:g} s"
             raise HttpError(500, f"{name}: {words}")
         return outcome.output
 
@@ -148,9 +143,7 @@ class ProgramRoutes:
         with os.fdopen(os.memfd_create("out"), "w+b") as out, os.fdopen(os.memfd_create("err"), "w+b") as err:
             process: subprocess.Popen | Job
             if isinstance(what, dict):
-                request = {**what, "env": self._environment(body), "cwd": self._folder(body)}
-                request["door"] = self._door(is_tool="tool" in what)
-                process = await self.interpreter.start(request, out.fileno(), err.fileno())
+                process = await self.interpret(what, body, out.fileno(), err.fileno())
             else:
                 process = self._spawn(what, body, self._door(is_tool=False), stdout=out, stderr=err)
             code = await self.wait(process, timeout_s)
@@ -160,6 +153,12 @@ class ProgramRoutes:
             if self._epoch != started:
                 raise HttpError(500, "the desktop was reset while the command ran")
             return Outcome(head_of(out, limit), head_of(err, limit), code)
+
+    async def interpret(self, what: dict, body: dict, stdout: int, stderr: int) -> Job:
+        """Start {"code"} or {"tool"} with {"arguments"} in the Python that is loaded already."""
+        request = {**what, "env": self._environment(body), "cwd": self._folder(body)}
+        request["door"] = self._door(is_tool="tool" in what)
+        return await self.interpreter.start(request, stdout, stderr)
 
     async def wait(self, process: "subprocess.Popen | Job", timeout_s: float) -> int | None:
         """Exit code, or None after killing it at the timeout."""
@@ -275,12 +274,6 @@ class ProgramRoutes:
         if argv[0] == "python" and shutil.which("python") is None:
             argv[0] = "python3"
         return argv
-
-
-def program_for(path: str) -> str:
-    """Which program opens a file: the one made for its kind, where it is installed."""
-    made_for = (name for endings, name in OPENERS if path.lower().endswith(endings))
-    return next(filter(shutil.which, made_for), "mousepad")
 
 
 def script_answer(outcome: Outcome, timeout_s: float) -> dict:

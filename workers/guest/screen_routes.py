@@ -13,6 +13,7 @@ from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.program_routes import ProgramRoutes
 from workers.guest.session_processes import Session
+from workers.guest.widgets.reader_process import WidgetReader
 
 if TYPE_CHECKING:
     from workers.guest.window_routes import WindowRoutes
@@ -27,6 +28,7 @@ class ScreenRoutes:
         self.session = session
         self.programs = programs
         self.files = files
+        self.widgets = WidgetReader(programs)
         self._windows: WindowRoutes | None = None
         self._wallpaper = ""
 
@@ -59,6 +61,7 @@ class ScreenRoutes:
     def forget(self) -> None:
         """Close the connection to the display: a reset leaves nothing open."""
         self._windows = None
+        self.widgets.forget()
 
     # -- looking ----------------------------------------------------------------------------
 
@@ -69,15 +72,13 @@ class ScreenRoutes:
     async def accessibility(self, _request: Request) -> Response:
         """{"AT": XML of all programs' widgets}."""
         self._need_accessibility()
-        tree = await self.programs.tool("accessibility", "tree")
-        return json_response({"AT": tree.decode()})
+        return json_response({"AT": await self.widgets.read("tree")})
 
     async def terminal(self, _request: Request) -> Response:
         """{"output": text of the terminal in front, null when there is none that tells}."""
         if not self.session.layout.accessibility:
             return json_response({"status": "success", "output": None})
-        text = await self.programs.tool("accessibility", "terminal")
-        return json_response({"status": "success", "output": text.decode() or None})
+        return json_response({"status": "success", "output": await self.widgets.read("terminal") or None})
 
     def _need_accessibility(self) -> None:
         if not self.session.layout.accessibility:

@@ -1,6 +1,6 @@
 """Names of AT-SPI's roles and states, by their numbers."""
 
-from functools import cache
+from functools import lru_cache
 
 _ROLES = """
 invalid accelerator-label alert animation arrow calendar canvas check-box check-menu-item color-chooser
@@ -32,7 +32,7 @@ def role_name(number: int) -> str:
     return ROLES[number] if 0 <= number < len(ROLES) else "unknown"
 
 
-@cache
+@lru_cache(maxsize=1024)
 def state_names(bits: tuple[int, ...]) -> frozenset[str]:
     """Names of the set bits; two numbers of 32 bits. Of hundreds of widgets a dozen differ."""
     whole = sum(part << 32 * place for place, part in enumerate(bits))

@@ -13,15 +13,29 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from workers.guest.widgets.dbus_values import DESTINATION, PATH, call_fields, field_of, reader, reply_fields
+from workers.guest.widgets.dbus_values import (
+    PATH,
+    Answers,
+    Ref,
+    call_fields,
+    field_of,
+    readers,
+    reply_fields,
+)
 
 BUS = "org.freedesktop.DBus"
 MAX_MESSAGE = 32 << 20
 CHUNK = 1 << 18
 EAGER = 64
 """Calls that are sent while further ones are made: programs answer meanwhile."""
+MANY, NAP_S = 32, 0.001
 RETURN, ERROR = 2, 3
+LITTLE = ord("l")
 Answered = Callable[[Any], None]
+NONE: tuple[Answers, Answered] = ({}, lambda _values: None)
+"""Of an answer to no call."""
+_HEAD = struct.Struct("<cBBBIII")
+_LENGTHS = struct.Struct("<III").unpack_from
 
 
 class BusError(Exception):
@@ -37,7 +51,7 @@ class Connection:
         self.is_bus = is_bus
         self._serial = 0
         self._out: list[bytes] = []
-        self._waiting: dict[int, tuple[tuple[str, ...], Answered]] = {}
+        self._waiting: dict[int, tuple[Answers, Answered]] = {}
         self._pending = memoryview(b"")
         self._buffer = bytearray()
         try:
@@ -47,11 +61,12 @@ class Connection:
             raise BusError(f"the bus at {address[:100]!r} does not answer: {error}") from error
         self._socket.setblocking(False)
         if is_bus:
-            self.call((BUS, "/org/freedesktop/DBus"), BUS, "Hello", "", b"", ("s",), lambda _name: None)
+            self.call((BUS, "/org/freedesktop/DBus"), BUS, "Hello", "", b"", readers("s"), lambda _name: None)
 
     @property
-    def is_waiting(self) -> bool:
-        return bool(self._waiting)
+    def num_waiting(self) -> int:
+        """Calls without an answer."""
+        return len(self._waiting)
 
     @property
     def has_to_send(self) -> bool:
@@ -63,6 +78,9 @@ class Connection:
     def forget(self) -> None:
         """Wait for no answer any more."""
         self._waiting.clear()
+
+    def close(self) -> None:
+        self._socket.close()
 
     def _sign_in(self) -> None:
         self._socket.settimeout(self._limit_s)
@@ -78,24 +96,15 @@ class Connection:
         self._socket.sendall(b"BEGIN\r\n")
 
     def call(
-        self,
-        to: tuple[str, str],
-        interface: str,
-        method: str,
-        signature: str,
-        body: bytes,
-        answers: tuple[str, ...],
+        self, to: Ref, interface: str, method: str, signature: str, body: bytes, answers: Answers,
         then: Answered,
-    ) -> None:
-        """Ask `to` (bus name, object path); `then(values)` runs in `finish`, for these signatures alone."""
+    ) -> None:  # fmt: skip
+        """Ask `to`; `then(values)` runs in `finish`, for answers of these signatures alone."""
         self._serial += 1
-        name, path = to
-        fields = call_fields(interface, method, signature)
-        fields += field_of(PATH, "o", path, len(fields))
-        if self.is_bus:
-            fields += field_of(DESTINATION, "s", name, len(fields))
-        head = struct.pack("<cBBBIII", b"l", 1, 0, 1, len(body), self._serial, len(fields))
-        self._out.append(head + fields + bytes(-len(fields) % 8) + body)
+        fields = call_fields(interface, method, signature, to[0] if self.is_bus else "")
+        fields += field_of(PATH, "o", to[1])
+        head = _HEAD.pack(b"l", 1, 0, 1, len(body), self._serial, len(fields))
+        self._out.append(head + fields + bytes(-len(fields) & 7) + body)
         self._waiting[self._serial] = (answers, then)
         if len(self._out) == EAGER:
             with contextlib.suppress(BusError):  # `finish` will find out
@@ -124,28 +133,27 @@ class Connection:
         self._take(self._buffer)
 
     def _take(self, buffer: bytearray) -> None:
-        """Whole messages at the start of the buffer."""
-        while len(buffer) >= 16:
-            length, _, num_fields = struct.unpack_from("<III", buffer, 4)
-            start = 16 + num_fields + -num_fields % 8
-            if buffer[:1] != b"l" or start + length > MAX_MESSAGE:
-                raise BusError("the bus sent a message that is too large, or of a foreign byte order")
-            if len(buffer) < start + length:
-                return
-            message = bytes(buffer[: start + length])
-            del buffer[: start + length]
-            self._answer(message, start)
+        """Whole messages at the start of the buffer. Raises BusError."""
+        if len(buffer) < 16 or len(buffer) < sum(_lengths_of(buffer, 0)):
+            return
+        data, place = bytes(buffer), 0
+        while len(data) - place >= 16:
+            start, length = _lengths_of(data, place)
+            if len(data) - place < start + length:
+                break
+            self._answer(data[place : place + start + length], start)
+            place += start + length
+        del buffer[:place]
 
     def _answer(self, message: bytes, start: int) -> None:
         if message[1] not in (RETURN, ERROR):
             return
-        serial, signature = reply_fields(message)
-        answers, then = self._waiting.pop(serial, ((), None))
-        if message[1] == RETURN and then is not None and signature in answers:
-            # A program that answers nonsense has said nothing.
-            with contextlib.suppress(struct.error, IndexError, UnicodeDecodeError, ValueError):
-                values, _ = reader(f"({signature})")(message, start)
-                then(values)
+        # A program that answers nonsense has said nothing.
+        with contextlib.suppress(struct.error, IndexError, UnicodeDecodeError, ValueError):
+            serial, signature = reply_fields(message)
+            answers, then = self._waiting.pop(serial, NONE)
+            if message[1] == RETURN and (read := answers.get(signature)) is not None:
+                then(read(message, start)[0])
 
 
 def finish(connections: Collection[Connection], limit_s: float) -> None:
@@ -154,7 +162,9 @@ def finish(connections: Collection[Connection], limit_s: float) -> None:
     A program's own socket that breaks off is forgotten.
     """
     deadline = time.monotonic() + limit_s
-    while (open_ones := [one for one in connections if one.is_waiting]) and time.monotonic() < deadline:
+    while (open_ones := [one for one in connections if one.num_waiting]) and time.monotonic() < deadline:
+        if sum(one.num_waiting for one in open_ones) > MANY and not any(one.has_to_send for one in open_ones):
+            time.sleep(NAP_S)  # to wake up for every answer would keep programs from giving them
         unsent = [one for one in open_ones if one.has_to_send]
         readable, writable, _ = select.select(open_ones, unsent, [], max(0.0, deadline - time.monotonic()))
         for ready, step in ((writable, Connection.send), (readable, Connection.receive)):
@@ -167,6 +177,15 @@ def finish(connections: Collection[Connection], limit_s: float) -> None:
                         raise
     for connection in connections:
         connection.forget()
+
+
+def _lengths_of(data: bytes | bytearray, place: int) -> tuple[int, int]:
+    """(of the header, of the body) of the message that begins there. Raises BusError."""
+    length, _, num_fields = _LENGTHS(data, place + 4)
+    start = 16 + num_fields + (-num_fields & 7)
+    if data[place] != LITTLE or start + length > MAX_MESSAGE:
+        raise BusError("the bus sent a message that is too large, or of a foreign byte order")
+    return start, length
 
 
 def _open(address: str) -> socket.socket:

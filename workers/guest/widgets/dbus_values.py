@@ -1,8 +1,8 @@
 """Values of D-Bus messages: written by hand for the few calls that are made, read by their signatures."""
 
 import struct
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 MAX_SIGNATURE = 64
@@ -11,6 +11,12 @@ PATH, INTERFACE, MEMBER, REPLY_SERIAL, DESTINATION, SIGNATURE = 1, 2, 3, 5, 6, 8
 """Fields of a header."""
 Read = Callable[[bytes, int], tuple[Any, int]]
 """(message, place) -> (value, place behind it)."""
+Answers = Mapping[bytes, Read]
+"""Signature of a body -> how it is read."""
+Ref = tuple[str, str]
+"""A program's name on the bus, and the path of an object in it."""
+_NUMBER = struct.Struct("<I").unpack_from
+_U, _G = ord("u"), ord("g")
 
 
 def text(value: str) -> bytes:
@@ -27,47 +33,54 @@ def texts(*values: str) -> bytes:
     return body
 
 
-def field_of(code: int, kind: str, value: str, before: int) -> bytes:
-    """One field of a header, whose fields begin at multiples of 8; `before`: length of those before it."""
-    return bytes(-before % 8) + bytes((code, 1)) + kind.encode() + b"\0" + text(value)
+def field_of(code: int, kind: str, value: str) -> bytes:
+    """One field of a header; whole ones begin at multiples of 8."""
+    return bytes((code, 1)) + kind.encode() + b"\0" + text(value)
 
 
-@cache
-def call_fields(interface: str, method: str, signature: str) -> bytes:
-    fields = field_of(INTERFACE, "s", interface, 0)
-    fields += field_of(MEMBER, "s", method, len(fields))
+@lru_cache(maxsize=256)
+def call_fields(interface: str, method: str, signature: str, destination: str) -> bytes:
+    """The fields of a call but its path, which comes last."""
+    fields = [field_of(INTERFACE, "s", interface), field_of(MEMBER, "s", method)]
     if signature:
         raw = signature.encode()
-        fields += bytes(-len(fields) % 8) + bytes((SIGNATURE, 1)) + b"g\0" + bytes((len(raw),)) + raw + b"\0"
-    return fields
+        fields.append(bytes((SIGNATURE, 1)) + b"g\0" + bytes((len(raw),)) + raw + b"\0")
+    if destination:
+        fields.append(field_of(DESTINATION, "s", destination))
+    return b"".join(field + bytes(-len(field) % 8) for field in fields)
 
 
-def reply_fields(message: bytes) -> tuple[int, str]:
+def reply_fields(message: bytes) -> tuple[int, bytes]:
     """(serial of the call, signature of the body)."""
-    serial, signature = 0, ""
-    (end,) = struct.unpack_from("<I", message, 12)
-    place, end = 16, 16 + end
+    serial, signature = 0, b""
+    end = 16 + _NUMBER(message, 12)[0]
+    place = 16
     while place < end:
-        place += -place % 8
-        code, kind = message[place], message[place + 2 : place + 3]
+        place += -place & 7
+        code, kind = message[place], message[place + 2]
         place += 4
-        if kind == b"u":
-            (number,) = struct.unpack_from("<I", message, place)
-            serial = number if code == REPLY_SERIAL else serial
+        if kind == _U:
+            if code == REPLY_SERIAL:
+                (serial,) = _NUMBER(message, place)
             place += 4
-        elif kind == b"g":
+        elif kind == _G:
             length = message[place]
-            signature = message[place + 1 : place + 1 + length].decode("ascii", "replace")
+            signature = message[place + 1 : place + 1 + length]
             place += length + 2
         else:
-            place += 5 + struct.unpack_from("<I", message, place)[0]
+            place += 5 + _NUMBER(message, place)[0]
     return serial, signature
+
+
+def readers(*signatures: str) -> Answers:
+    """How bodies of these signatures are read."""
+    return {signature.encode(): reader(f"({signature})") for signature in signatures}
 
 
 NUMBERS = {"y": "B", "b": "I", "n": "h", "q": "H", "i": "i", "u": "I", "x": "q", "t": "Q", "d": "d"}
 
 
-@cache
+@lru_cache(maxsize=256)
 def reader(kind: str) -> Read:
     """Reads one value of a complete type. Raises ValueError for a type that is none."""
     if kind in NUMBERS:
@@ -84,6 +97,8 @@ def reader(kind: str) -> Read:
     if kind.startswith("a"):
         return _array_reader(kind[1:])
     if kind[:1] in ("(", "{") and len(kind) > 2:
+        if set(kind[1:-1]) <= {"i", "u"}:
+            return _numbers_reader(kind[1:-1])
         return _tuple_reader(tuple(reader(part) for part in _parts(kind[1:-1])))
     raise ValueError(f"no type of D-Bus: {kind!r}")
 
@@ -103,10 +118,20 @@ def _number_reader(letter: str) -> Read:
     return read
 
 
+def _numbers_reader(kinds: str) -> Read:
+    """A place on the screen, in one step."""
+    all_of_them = struct.Struct("<" + "".join(NUMBERS[kind] for kind in kinds))
+
+    def read(message: bytes, place: int) -> tuple[Any, int]:
+        place += -place & 7
+        return all_of_them.unpack_from(message, place), place + all_of_them.size
+
+    return read
+
+
 def _read_text(message: bytes, place: int) -> tuple[str, int]:
-    place += -place % 4
-    (length,) = struct.unpack_from("<I", message, place)
-    end = place + 4 + length
+    place += -place & 3
+    end = place + 4 + _NUMBER(message, place)[0]
     if end >= len(message):
         raise ValueError("a text beyond its message")
     return message[place + 4 : end].decode("utf-8", "replace"), end + 1
