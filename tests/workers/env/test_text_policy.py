@@ -93,16 +93,17 @@ def policy(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[bytes]]]:
     server.server_close()
 
 
-def run_one(url: str, prompt: dict) -> Trajectory:
+def run_one(url: str, prompt: dict, provider: str = "x11", patience_s: float = 120) -> Trajectory:
     """One trajectory of the task, ended."""
     import_task_set(name="texts", origin="test", tasks=[CHOOSE])
-    config = {"desktops": {"provider": "x11", "num_desktops": 1, "retries": 0}, "prompt": prompt}
+    desktops = {"provider": provider, "num_desktops": 1, "retries": 0, "trajectory_timeout_s": patience_s}
+    config = {"desktops": desktops, "prompt": prompt}
     experiment = make_experiment(config=config)
     make_attempt(experiment, status=AttemptStatus.RUNNING, policy_url=url, policy_token="token")
     task = TaskRecord.objects.get(task_id=CHOOSE.task_id)
     request = GroupSpec(task=task, size=1, purpose=Purpose.TRAIN)
     group = create_group(request=request, team_id=experiment.team_id, experiment=experiment, attempt=1)
-    wait_for("the end", lambda: Group.objects.get(pk=group.pk).finished_at, patience_s=120)
+    wait_for("the end", lambda: Group.objects.get(pk=group.pk).finished_at, patience_s=patience_s)
     return Trajectory.objects.get(group=group)
 
 

@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -86,8 +87,8 @@ CTRL, SHIFT, F5 = 0xFFE3, 0xFFE1, 0xFFC2
 class Person:
     """A person at the desktop by VNC, whose input passes the web server's filter and is read there."""
 
-    def __init__(self, desktop: DesktopEnv) -> None:
-        self._desktop = desktop
+    def __init__(self, desktop: DesktopEnv, slower: float) -> None:
+        self._slower = slower
         self._server: socket.socket = person(desktop, (), 0)
         self._filter = greeted(wants_control=True)
         self._filter.may_act = True
@@ -99,7 +100,7 @@ class Person:
         self._server.sendall(heard.forward)
         for event in heard.inputs:
             self._keep(self._reader.read(event, time.time()))
-        time.sleep(pause_s)
+        time.sleep(pause_s * self._slower)
         self._keep(self._reader.tick(time.time()))
 
     def _keep(self, gestures: list[Gesture]) -> None:
@@ -115,7 +116,7 @@ class Person:
         self.point(0, x, y)
         self.point(1, x, y)
         self.point(0, x, y)
-        time.sleep(0.5)
+        time.sleep(0.5 * self._slower)
 
     def leave(self) -> list[Action]:
         self._keep(self._reader.finish(time.time()))
@@ -123,8 +124,9 @@ class Person:
         return [self._gestures[index].action for index in sorted(self._gestures)]
 
 
-def solve_by_hand(desktop: DesktopEnv) -> list[Action]:
-    hand = Person(desktop)
+def solve_by_hand(desktop: DesktopEnv, slower: float = 1.0) -> list[Action]:
+    """`slower`: an emulated machine follows later."""
+    hand = Person(desktop, slower)
     window = desktop.wait_for_window("Board")
     x, y = window.x, window.y
     hand.click(x + 100, y + 12)
@@ -142,7 +144,11 @@ def solve_by_hand(desktop: DesktopEnv) -> list[Action]:
     return hand.leave()
 
 
-def replayed(desktop: DesktopEnv, actions: list[Action]) -> float:
+def replayed(
+    desktop: DesktopEnv,
+    actions: list[Action],
+    held: Callable[[DesktopEnv], tuple[int, int]] = down,
+) -> float:
     desktop.reset()
     prepare_and_score.setup(TASK, desktop)
     hands = AgentHands(desktop)
@@ -150,7 +156,7 @@ def replayed(desktop: DesktopEnv, actions: list[Action]) -> float:
         assert hands.do([action], TASK.screen).error is None
         desktop.observe()
     hands.let_go()
-    assert down(desktop) == (0, 0)
+    assert held(desktop) == (0, 0)
     return prepare_and_score.evaluate(TASK, desktop, None)
 
 
