@@ -70,8 +70,8 @@ def slow_reads(env: DesktopEnv, reads: int) -> tuple[list[float], list[float]]:
         started = time.monotonic()
         answer = env.agent.ask("/execute", {"command": ["/usr/bin/python3", "-c", SLOW]}, timeout_s=60)
         wholes.append(time.monotonic() - started)
-        told = json.loads(answer["output"])
-        questions.append(told["boxes_s"] / told["boxes"])
+        read = json.loads(answer["output"])
+        questions.append(read["boxes_s"] / read["boxes"])
     return wholes, questions
 
 
