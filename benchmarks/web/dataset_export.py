@@ -63,10 +63,9 @@ def fill(least: int) -> tuple[int, str, int]:
 
     from webapp.accounts.services.tokens import create_token
     from webapp.experiments.models import Experiment
-    from webapp.samples.services.samples import FINISHED
     from webapp.trajectories.models import Trajectory
 
-    experiment = Experiment.objects.get(name=FINISHED)
+    experiment = Experiment.objects.get(is_sample=True, status="finished")
     ended = Trajectory.objects.filter(experiment=experiment, ended_at__isnull=False)
     groups = list(experiment.groups.exclude(trajectories=None))
     while ended.count() < least:

@@ -1,13 +1,10 @@
-"""The sample runs of a team, out of the recording: one that finished, one that failed, a branch, a take-over,
-an inbox of eight.
+"""The sample runs of a team, out of the recording: one that finished, with a branch, a take-over and an inbox
+of eight, and one that failed.
 
 Everything is final when it is stored, so no dispatcher or worker looks at it; a second call changes nothing.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +12,18 @@ from zipfile import ZipFile
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Manager
 
-from training.contracts.types import Purpose, Source, Task
+from training.contracts.types import Task
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
+from webapp.experiments.log_files import log_folder
 from webapp.experiments.models import (
+    AlarmRecord,
     Evaluation,
     EvaluationTasks,
     Experiment,
-    ExperimentStatus,
+    Incident,
     MetricPoint,
     Stage,
     TaskRecord,
@@ -31,18 +31,11 @@ from webapp.experiments.models import (
 from webapp.experiments.services.task_sets import import_task_set
 from webapp.live.event_publishing import publish
 from webapp.replay.services.inbox import offer_to_inbox
-from webapp.samples.services.failed_run import fail_at_step
-from webapp.samples.services.stories import branch_of, take_over_of
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.services.frames import store_frame
 
 RECORDING = Path(__file__).parents[1] / "recording.zip"
 TASK_SET = "sample"
-NUM_INBOX = 8
-FINISHED = "Sample: First desk"
-FAILED = "Sample: First desk, ten times the learning rate"
-NOTE = "A recorded run of four steps, to look around in. Delete it with the button above."
-FAILED_NOTE = "Made of the first steps of the recorded run beside it, to show what a failure looks like."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,126 +58,76 @@ def seed(*, team: Team, user: User | None = None) -> Samples:
     Team.objects.select_for_update().get(pk=team.pk)  # two who press the button at once make them once
     if known := samples_of(team):
         return known
-    recording = Recording.read(team)
-    finished = recording.store_run(FINISHED, user, note=NOTE)
-    failed = recording.store_run(FAILED, user, note=FAILED_NOTE, last_step=1)
-    fail_at_step(failed, 2)
+    with ZipFile(RECORDING) as archive:
+        recorded = json.loads(archive.read("run.json"))
+        for name in archive.namelist():
+            if name.endswith(".png"):
+                store_frame(team, archive.read(name), sha256=name.removesuffix(".png"))
+    specs = [Task.model_validate(spec) for spec in recorded["tasks"].values()]
+    task_set = import_task_set(name=TASK_SET, origin="samples", tasks=specs, title="Sample").task_set
+    tasks = {task.task_id: task for task in task_set.tasks.all()}
+    found = Samples(*(RecordedRun(team, run, tasks).store(user) for run in recorded["runs"]))
     log_action(AuditAction.IMPORTED, person=user, team=team, kind="sample", experiments=2)
-    publish("queue", "experiment.created", {"experiment": finished.pk})
-    return Samples(finished, failed)
+    publish("queue", "experiment.created", {"experiment": found.finished.pk})
+    return found
 
 
 @dataclass(slots=True)
-class Recording:
-    """The run of the archive, on its way into a team."""
+class RecordedRun:
+    """A run of the archive, on its way into a team."""
 
     team: Team
     run: dict[str, Any]
     tasks: dict[str, TaskRecord]
     groups: dict[int, Group] = field(default_factory=dict)
-    """Number in the recording -> row, of the run that is stored now."""
+    """Number in the recording -> row."""
+    members: dict[int, Trajectory] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, team: Team) -> Recording:
-        """With its tasks and screenshots stored."""
-        with ZipFile(RECORDING) as archive:
-            run = json.loads(archive.read("run.json"))
-            for name in archive.namelist():
-                if name.endswith(".png"):
-                    store_frame(team, archive.read(name), sha256=name.removesuffix(".png"))
-        specs = [Task.model_validate(spec) for spec in run["tasks"].values()]
-        task_set = import_task_set(name=TASK_SET, origin="samples", tasks=specs, title="Sample").task_set
-        return cls(team, run, {task.task_id: task for task in task_set.tasks.all()})
-
-    def store_run(
-        self, name: str, user: User | None, *, note: str, last_step: int | None = None
-    ) -> Experiment:
-        """The run, or its steps up to `last_step` without what came at its end."""
-        run = self.run
-        experiment = Experiment.objects.create(
-            team=self.team, owner=user, name=name, note=note, is_sample=True,
-            status=ExperimentStatus.FINISHED, preset=run["preset"], config=run["config"],
-            step=run["step"] if last_step is None else last_step, policy_version=run["policy_version"],
-        )  # fmt: skip
-        times = {name: run[name] for name in ("created_at", "started_at", "ended_at")}
-        Experiment.objects.filter(pk=experiment.pk).update(**times)
-        within = [found for found in run["groups"] if last_step is None or found["step"] <= last_step]
-        wanted = [found for found in within if last_step is None or found["purpose"] == Purpose.TRAIN]
-        self.groups = {found["number"]: self._group(experiment, found) for found in wanted}
-        Stage.objects.bulk_create(Stage(experiment=experiment, **stage) for stage in run["stages"])
+    def store(self, user: User | None) -> Experiment:
+        run, own = self.run, {"team": self.team, "owner": user, "is_sample": True}
+        experiment = _store(Experiment.objects, run["experiment"], **own)
+        for found in run["groups"]:
+            self._store_group(experiment, found)
+        Stage.objects.bulk_create(Stage(experiment=experiment, **row) for row in run["stages"])
+        AlarmRecord.objects.bulk_create(AlarmRecord(experiment=experiment, **row) for row in run["alarms"])
+        Incident.objects.bulk_create(Incident(experiment=experiment, **row) for row in run["incidents"])
         MetricPoint.objects.bulk_create(
             MetricPoint(experiment=experiment, name=metric, step=step, value=value)
             for metric, step, value in run["metrics"]
-            if last_step is None or step <= last_step
         )
-        evaluations = [found for found in run["evaluations"] if last_step is None or found["step"] == 0]
-        for found in evaluations:
-            self._evaluation(experiment, found)
-        if last_step is None:
-            self._stories(experiment)
+        for found in run["evaluations"]:
+            self._store_evaluation(experiment, found)
+        if run["log"]:
+            folder = log_folder(experiment.pk)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "trainer-1.log").write_text(run["log"])
+        for number in run["inbox"]:
+            offer_to_inbox(trajectory=self.members[number])
         experiment.refresh_from_db()
         return experiment
 
-    def _group(self, experiment: Experiment, found: dict[str, Any]) -> Group:
-        values = {name: value for name, value in found.items() if name not in ("number", "task", "members")}
-        created_at = values.pop("created_at")
+    def _store_group(self, experiment: Experiment, found: dict[str, Any]) -> None:
         task = self.tasks[found["task"]]
-        group = Group.objects.create(
-            team=self.team,
-            experiment=experiment,
-            attempt=1,
-            task=task,
-            finished_seq=found["number"],
-            **values,
-        )
-        Group.objects.filter(pk=group.pk).update(created_at=created_at)
+        own = {"team": self.team, "experiment": experiment, "task": task}
+        parent = self.members.get(found["parent"])
+        group = _store(Group.objects, found["group"], attempt=1, parent=parent, **own)
+        self.groups[found["number"]] = group
         for member in found["members"]:
-            store_member(group, member)
-        return group
+            row = _store(Trajectory.objects, member["trajectory"], group=group, **own)
+            TurnRecord.objects.bulk_create(TurnRecord(trajectory=row, **turn) for turn in member["turns"])
+            self.members[member["number"]] = row
 
-    def _evaluation(self, experiment: Experiment, found: dict[str, Any]) -> None:
-        values = {name: value for name, value in found.items() if name != "tasks"}
-        evaluation = Evaluation.objects.create(experiment=experiment, **values)
+    def _store_evaluation(self, experiment: Experiment, found: dict[str, Any]) -> None:
+        evaluation = Evaluation.objects.create(experiment=experiment, **found["evaluation"])
         results = {
             task: [solved, samples, self.groups[group].pk if group in self.groups else 0]
             for task, (solved, samples, group) in found["tasks"].items()
         }
         EvaluationTasks.objects.create(evaluation=evaluation, results=results)
 
-    def _stories(self, experiment: Experiment) -> None:
-        """A branch, a take-over, and the inbox."""
-        trained = Trajectory.objects.filter(experiment=experiment, purpose=Purpose.TRAIN)
-        rows = list(trained.select_related("group", "task").prefetch_related("turns").order_by("pk"))
-        branch_of(rows)
-        take_over_of(rows)
-        offered = Trajectory.objects.filter(experiment=experiment).order_by("pk")
-        admitted: list[Any] = []
-        for row in _told_apart(offered):
-            if len(admitted) == NUM_INBOX:
-                break
-            if (entry := offer_to_inbox(trajectory=row)) is not None:
-                admitted.append(entry)
 
-
-def _told_apart(rows: Iterable[Trajectory]) -> list[Trajectory]:
-    """Branch and take-over first, then one of each task in turn."""
-    first, others, seen = [], [], set()
-    for row in rows:
-        if row.purpose == Purpose.BRANCH or row.source == Source.HUMAN:
-            first.append(row)
-        elif row.purpose == Purpose.TRAIN:
-            others.append((row.task_id in seen, row.pk, row))
-            seen.add(row.task_id)
-    return [*first, *(row for *_, row in sorted(others, key=lambda found: found[:2]))]
-
-
-def store_member(group: Group, found: dict[str, Any]) -> Trajectory:
-    """A recorded trajectory with its turns."""
-    values = {name: value for name, value in found.items() if name != "turns"}
-    created_at = values.pop("created_at")
-    row = Trajectory.objects.create(
-        team=group.team, experiment=group.experiment, group=group, task=group.task, **values
-    )
-    Trajectory.objects.filter(pk=row.pk).update(created_at=created_at)
-    TurnRecord.objects.bulk_create(TurnRecord(trajectory=row, **turn) for turn in found["turns"])
+def _store(rows: Manager[Any], values: dict[str, Any], **own: Any) -> Any:
+    """A row as it was recorded, made when it was made."""
+    row = rows.create(**values, **own)
+    rows.filter(pk=row.pk).update(created_at=values["created_at"])
     return row
