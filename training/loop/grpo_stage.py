@@ -12,8 +12,8 @@ from training.loop.engine_sleep import engine_asleep
 from training.loop.evaluation import evaluate, save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.stage_context import Experiment, stage
+from training.rollouts.curriculum import SolveRateCurriculum
 from training.rollouts.picture_check import PictureCheck
-from training.rollouts.solve_rate_curriculum import SolveRateCurriculum
 from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.task_order import TaskOrder
 from training.rollouts.temperature_schedule import temperature_at

@@ -20,6 +20,7 @@ from training.loop.alarm_history import AlarmHistory
 from training.loop.checkpoint_room import wait_for_room
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorClient
+from training.rollouts.curriculum import SolveRates
 from training.rollouts.group_collector import (
     GroupCollector,
     GroupSpec,
@@ -28,7 +29,6 @@ from training.rollouts.group_collector import (
 )
 from training.rollouts.groups_in_flight import GroupsInFlight
 from training.rollouts.replay_injection import ReplayState
-from training.rollouts.solve_rate_curriculum import SolveRates
 from training.rollouts.task_order import TaskOrder
 from training.update.learner import Learner
 from training.update.learning_rates import sft_rates

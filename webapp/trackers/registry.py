@@ -24,13 +24,13 @@ class Tracker:
 
 
 def _mlflow() -> Maker:
-    from webapp.trackers.mlflow.server import MlflowServer
+    from webapp.trackers.mlflow.tracker import MlflowServer
 
     return MlflowServer
 
 
 def _wandb() -> Maker:
-    from webapp.trackers.wandb.offline_run import WandbFiles
+    from webapp.trackers.wandb.tracker import WandbFiles
 
     return WandbFiles
 

@@ -10,13 +10,13 @@ import pytest
 from testing.training.sample_values import make_group, make_task
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_preset
+from training.rollouts.curriculum import SolveRateCurriculum, SolveRates
 from training.rollouts.held_out_success import (
     effective_samples,
     evaluate_groups,
     evaluation_requests,
     wilson_interval,
 )
-from training.rollouts.solve_rate_curriculum import SolveRateCurriculum, SolveRates
 from training.rollouts.task_order import TaskOrder, evaluation_tasks
 
 TASKS = [

@@ -26,7 +26,7 @@ def _answers(client) -> bool:
 
 def test_a_missing_package_is_named_with_its_remedy(experiment, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
-    monkeypatch.delitem(sys.modules, "webapp.trackers.mlflow.server", raising=False)
+    monkeypatch.delitem(sys.modules, "webapp.trackers.mlflow.tracker", raising=False)
     with pytest.raises(CommandError, match="pip install mlflow-skinny"):
         call_command("track", str(experiment.pk), "--to", "mlflow=http://127.0.0.1:9")
 

@@ -8,8 +8,8 @@ import pytest
 
 from testing.training.sample_values import make_group, make_task
 from training.contracts.config import ConfigError, SamplingConfig, parse_config
+from training.rollouts.curriculum import SolveRateCurriculum, SolveRates
 from training.rollouts.groups_in_flight import num_flat
-from training.rollouts.solve_rate_curriculum import SolveRateCurriculum, SolveRates
 from training.rollouts.temperature_schedule import temperature_at
 
 TASKS = [make_task(f"menu-{number}") for number in range(4)]
