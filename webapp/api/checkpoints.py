@@ -12,7 +12,7 @@ from webapp.api.binary import binary_answer
 from webapp.api.checkpoint_schemas import CheckpointOut, EvaluateIn, ExportIn, ExportOut
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentRow
-from webapp.checkpoints.download import CannotDownload, download
+from webapp.checkpoints.download import download
 from webapp.checkpoints.queries.checkpoint_rows import checkpoint_rows
 from webapp.checkpoints.services import exports
 from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
@@ -71,11 +71,7 @@ def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
 )
 def send_export(request: MemberRequest, pk: int, export_pk: int) -> HttpResponseBase:
     """The folder of a finished one as one .tar; 409 where the web server does not see it."""
-    found = _export(request, pk, export_pk)
-    try:
-        return download(export=found, user=request.user)
-    except CannotDownload as error:
-        raise Conflict(str(error)) from error
+    return download(export=_export(request, pk, export_pk), user=request.user)
 
 
 @router.delete("/{int:pk}/exports/{int:export_pk}", response={204: None}, operation_id="remove_export")

@@ -8,9 +8,15 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.contracts.config import ConfigError
+from webapp.accounts.services.members import MemberError
+from webapp.checkpoints.download import CannotDownload
 from webapp.experiments.queries.checkpoints import CheckpointRefused
+from webapp.fleet.services import operations
 from webapp.lib.error_pages import NO_SUCH, NOT_ALLOWED, error_body
 from webapp.lib.request_values import BadValue
+from webapp.replay.services.labels import LabelConflict, NothingToUndo
+from webapp.replay.services.review_rounds import AlreadyLabelled
+from webapp.screens.services.controls import NotControllable
 from webapp.trajectories.queries.branches import BranchRefused
 from webapp.trajectories.services.snapshots import SnapshotsRefused
 
@@ -43,12 +49,16 @@ def _checkpoint(error: CheckpointRefused) -> Answer:
     return 422 if fields else 409, "checkpoint_refused", str(error), fields
 
 
+CONFLICTS: tuple[type[Exception], ...] = (
+    *(Conflict, MemberError, CannotDownload, LabelConflict, NothingToUndo, AlreadyLabelled),
+    *(NotControllable, SnapshotsRefused, operations.Refused),
+)
+"""The thing is not in a state that allows what was asked."""
 SENTENCES: dict[type[Exception], tuple[int, str, str]] = {
     Http404: (404, "not_found", NO_SUCH),
     PermissionDenied: (403, "forbidden", NOT_ALLOWED),
     BadRequest: (400, "bad_request", ""),
-    Conflict: (409, "conflict", ""),
-    SnapshotsRefused: (409, "conflict", ""),
+    **dict.fromkeys(CONFLICTS, (409, "conflict", "")),
     AuthenticationError: (401, "unauthorized", "Send Authorization: Bearer TOKEN, or sign in."),
 }
 """Status, code, and what to say when the error itself says nothing."""

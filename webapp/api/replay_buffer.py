@@ -7,12 +7,11 @@ from ninja import Router
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.api.replay_schemas import EntryPage, EntryRow, LabelIn
 from webapp.replay.access import get_entry
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.replay.services.labels import LabelConflict, NothingToUndo, label_entry, undo_last
+from webapp.replay.services.labels import label_entry, undo_last
 
 router = Router(tags=["replay"])
 
@@ -42,8 +41,6 @@ def label(request: MemberRequest, pk: int, body: LabelIn) -> Any:
     entry = get_entry(request, pk, Role.ANNOTATOR)
     try:
         label_entry(entry=entry, user=request.user, **body.model_dump())
-    except LabelConflict as error:
-        raise Conflict(str(error)) from error
     except ValueError as error:
         raise BadRequest(str(error)) from error
     return get_entry(request, pk)
@@ -53,8 +50,5 @@ def label(request: MemberRequest, pk: int, body: LabelIn) -> Any:
 def undo(request: MemberRequest, pk: int) -> Any:
     """Take back the caller's own last label of this entry."""
     entry = get_entry(request, pk, Role.ANNOTATOR)
-    try:
-        undo_last(entry=entry, user=request.user)
-    except (LabelConflict, NothingToUndo) as error:
-        raise Conflict(str(error)) from error
+    undo_last(entry=entry, user=request.user)
     return get_entry(request, pk)

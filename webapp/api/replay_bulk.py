@@ -17,7 +17,7 @@ from webapp.replay.formats.registry import FORMATS, FormatName
 from webapp.replay.models import Verdict
 from webapp.replay.queries import entries
 from webapp.replay.services.bulk_labels import label_many
-from webapp.replay.services.labels import LabelConflict, NothingToUndo, to_settle, undo_latest
+from webapp.replay.services.labels import to_settle, undo_latest
 
 router = Router(tags=["replay"])
 
@@ -120,10 +120,7 @@ def bulk(request: MemberRequest, body: BulkIn) -> Any:
 def undo(request: MemberRequest) -> Any:
     """Take back the caller's newest label in the team, or bulk change as a whole."""
     team = member(request, Role.ANNOTATOR).team
-    try:
-        return {"undone": len(undo_latest(team=team, user=request.user))}
-    except (LabelConflict, NothingToUndo) as error:
-        raise Conflict(str(error)) from error
+    return {"undone": len(undo_latest(team=team, user=request.user))}
 
 
 @router.get(

@@ -16,7 +16,6 @@ from webapp.replay.models import LabelGuide, ReviewRound, Verdict
 from webapp.replay.reviews.agreement import agreement_of, disagreements
 from webapp.replay.services.guides import save_guide
 from webapp.replay.services.review_rounds import (
-    AlreadyLabelled,
     decide_item,
     last_label,
     next_label,
@@ -190,10 +189,7 @@ def show_next(request: MemberRequest, pk: int) -> Any:
 def give(request: MemberRequest, pk: int, body: SubmitIn) -> Any:
     """Give the caller's own label; `undo` takes it back until the round is settled."""
     review = get_review(request, pk, Role.ANNOTATOR)
-    try:
-        submit_label(label=get_label(review, request.user, body.label), verdict=body.verdict, note=body.note)
-    except AlreadyLabelled as problem:
-        raise Conflict(str(problem)) from problem
+    submit_label(label=get_label(review, request.user, body.label), verdict=body.verdict, note=body.note)
     return review
 
 
@@ -204,10 +200,7 @@ def undo(request: MemberRequest, pk: int) -> Any:
     label = last_label(review, request.user)
     if label is None:
         raise Conflict("There is no label of yours to take back, or the review is settled.")
-    try:
-        take_back_label(label=label)
-    except AlreadyLabelled as problem:
-        raise Conflict(str(problem)) from problem
+    take_back_label(label=label)
     return show_next(request, pk)
 
 

@@ -89,8 +89,6 @@ def take_control(request: MemberRequest, pk: int) -> Any:
         controls.request_control(trajectory=trajectory, user=request.user)
     except controls.ControlTaken as error:
         raise Conflict(f"{error}.") from error
-    except controls.NotControllable as error:
-        raise Conflict(str(error)) from error
     return _state(request, trajectory)
 
 

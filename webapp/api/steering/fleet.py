@@ -208,12 +208,9 @@ def operate_desktop(
     member(request, Role.OPERATOR)
     desktop = get_object_or_404(Desktop, name=name)
     require_desktop_operator(request, desktop, Verb(verb))
-    try:
-        asked = operations.request_operation(
-            desktop=desktop, verb=Verb(verb), user=request.user, reason=body.reason
-        )
-    except operations.Refused as refused:
-        raise Conflict(str(refused)) from refused
+    asked = operations.request_operation(
+        desktop=desktop, verb=Verb(verb), user=request.user, reason=body.reason
+    )
     return Status(202, asked)
 
 

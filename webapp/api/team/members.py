@@ -9,7 +9,6 @@ from webapp.accounts.access import MemberRequest, member, owned_row, team_member
 from webapp.accounts.forms import MemberForm
 from webapp.accounts.models import Role
 from webapp.accounts.services import members
-from webapp.api.errors import Conflict
 from webapp.experiments.access import get_experiment
 from webapp.experiments.models import MAX_CURRENCY, MAX_PRICE, PRICE_FIELDS
 from webapp.experiments.queries.prices import prices_of
@@ -102,12 +101,9 @@ def add_member(request: MemberRequest, body: MemberIn) -> Any:
     form = MemberForm(body.model_dump())
     if not form.is_valid():
         raise BadValue("username", " ".join(map(str, form.errors.get("username", ()))))
-    try:
-        added, password = members.add_member(
-            team=team, username=form.cleaned_data["username"], role=body.role, by=request.user
-        )
-    except members.MemberError as error:
-        raise Conflict(str(error)) from error
+    added, password = members.add_member(
+        team=team, username=form.cleaned_data["username"], role=body.role, by=request.user
+    )
     return Status(201, {"member": added, "password": password})
 
 
@@ -115,31 +111,21 @@ def add_member(request: MemberRequest, body: MemberIn) -> Any:
 def change_role(request: MemberRequest, pk: int, body: RoleIn) -> Any:
     """Give a member another role."""
     chosen = team_member(request, pk)
-    try:
-        members.change_role(membership=chosen, role=body.role, by=request.user)
-    except members.MemberError as error:
-        raise Conflict(str(error)) from error
+    members.change_role(membership=chosen, role=body.role, by=request.user)
     return team_member(request, pk) if chosen.user_id != request.user.pk else chosen
 
 
 @router.delete("/members/{int:pk}", response={204: None}, operation_id="remove_member")
 def remove_member(request: MemberRequest, pk: int) -> Any:
     """Take a person out of the team; what they did stays."""
-    try:
-        members.remove_member(membership=team_member(request, pk), by=request.user)
-    except members.MemberError as error:
-        raise Conflict(str(error)) from error
+    members.remove_member(membership=team_member(request, pk), by=request.user)
     return Status(204, None)
 
 
 @router.post("/members/{int:pk}/password", response=PasswordOut, operation_id="reset_password")
 def reset_password(request: MemberRequest, pk: int) -> Any:
     """Generate a new password for a member whose account this team made."""
-    try:
-        password = members.reset_password(membership=team_member(request, pk), by=request.user)
-    except members.MemberError as error:
-        raise Conflict(str(error)) from error
-    return {"password": password}
+    return {"password": members.reset_password(membership=team_member(request, pk), by=request.user)}
 
 
 @router.get("/prices", response=Prices, operation_id="show_prices")
