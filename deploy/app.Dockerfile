@@ -20,8 +20,10 @@ RUN rm -rf docs/site && python -m sphinx -q -b json -c docs -d /tmp/doctrees . d
 FROM python:${PYTHON} AS web
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
-COPY requirements/hashed/core.txt requirements/hashed/s3.txt requirements/hashed/sentry.txt requirements/
-RUN pip install --require-hashes --no-deps -r requirements/core.txt -r requirements/s3.txt -r requirements/sentry.txt
+COPY requirements/hashed/core.txt requirements/hashed/s3.txt requirements/hashed/sentry.txt \
+     requirements/hashed/kubernetes.txt requirements/
+RUN pip install --require-hashes --no-deps -r requirements/core.txt -r requirements/s3.txt -r requirements/sentry.txt \
+    -r requirements/kubernetes.txt
 COPY --from=assets /app/node_modules node_modules
 COPY --from=help /app/docs/site docs/site
 COPY manage.py ./

@@ -6,7 +6,7 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
 HASHED = REQUIREMENTS / "hashed"
 HASHED_NAMES = (
-    *("core", "docs", "base", "dev", "s3", "sentry", "trackers", "models"),
+    *("core", "docs", "base", "dev", "kubernetes", "s3", "sentry", "trackers", "models"),
     *("osworld-lite", "osworld-office", "osworld-full"),
 )
 RESOLVED_NAMES = ("torch-cuda", "sglang")

@@ -35,7 +35,7 @@ def install_python(*, with_tests: bool) -> bool:
 
 def expected_state(name: str) -> str:
     """Digest of everything that decides what is installed for base.txt or dev.txt."""
-    more = ["dev", "s3", "sentry", "trackers"] if name == "dev" else []
+    more = ["dev", "kubernetes", "s3", "sentry", "trackers"] if name == "dev" else []
     names = ["core", "training", "docs", "base", *more]
     files = [*(REQUIREMENTS / f"{name}.txt" for name in names), HASHED / f"{name}.txt", TORCH_CUDA]
     return digest([*files, f"{sys.version_info[:2]}"])

@@ -35,8 +35,7 @@ from webapp.operations.error_reports import report_errors_to
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- where things are kept -------------------------------------------------------------------------
-DATA_DIR = Path(env_str("DESKHAND_DATA_DIR", str(BASE_DIR / "var"))).resolve()
-"""Everything written at run time; a second data folder is a second, independent installation."""
+DATA_DIR = Path(env_str("DESKHAND_DATA_DIR", str(BASE_DIR / "var"))).resolve()  # all that is written
 SECRETS_DIR = DATA_DIR / "secrets"
 MEDIA_STORAGE = read_media_storage()
 # Files of this process and of its children are its user's alone; the desk host sets its own mask.
@@ -45,17 +44,16 @@ make_private(DATA_DIR)
 IMAGES_DIR = Path(env_str("DESKHAND_IMAGES_DIR", str(DATA_DIR / "images")))
 SGLANG_PYTHON = env_str("DESKHAND_SGLANG_PYTHON", str(BASE_DIR / ".venv-sglang/bin/python"))
 SGLANG_PATH = env_str("DESKHAND_SGLANG_PATH", "")
-GPU_LAUNCHER = env_choice("DESKHAND_GPU_LAUNCHER", ("celery", "slurm"))  # celery = workers that wait
+GPU_LAUNCHER = env_choice("DESKHAND_GPU_LAUNCHER", ("celery", "kubernetes", "slurm"))  # celery = they wait
 SLURM_ARGUMENTS = env_str("DESKHAND_SLURM_ARGUMENTS")  # of sbatch, beside ours
-CPU_PLACES = env_int("DESKHAND_CPU_PLACES", 0)
-"""Training processes that a host without GPUs has room for; 0 = one experiment of any size per gpu worker."""
+KUBERNETES_TEMPLATE = env_str("DESKHAND_KUBERNETES_TEMPLATE", "deskhand/gpu-job")  # NAMESPACE/NAME
+CPU_PLACES = env_int("DESKHAND_CPU_PLACES", 0)  # of a host without GPUs; 0 = one experiment a worker
 STOP_GRACE_S = env_int("DESKHAND_STOP_GRACE_S", 8)  # for a trainer to save a checkpoint
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
 BEAT_FILE = env_str("DESKHAND_BEAT_FILE")  # touched at each heartbeat that was recorded
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"
-EXPERIMENTS_DIR = DATA_DIR / "experiments"
-"""Config, logs, weights and, unless a config says otherwise, checkpoints of each experiment."""
+EXPERIMENTS_DIR = DATA_DIR / "experiments"  # of each: config, logs, weights and, as a rule, checkpoints
 DESKHOST_SOCKET = Path(env_str("DESKHAND_DESKHOST_SOCKET", str(RUN_DIR / "deskhost.sock")))
 DESKHOST_STATE_DIR = DATA_DIR / "deskhost"
 SCREEN_HOST = env_str("DESKHAND_SCREEN_HOST", "")
@@ -116,6 +114,8 @@ HOSTS_PORT = env_int("DESKHAND_HOSTS_PORT", 8743)
 HOSTS_URL = env_str("DESKHAND_HOSTS_URL") or (
     "" if HOSTS_SERVER.is_local else f"https://{HOSTS_SERVER.url_host}:{HOSTS_PORT}"
 )
+HOST_GONE_S = env_positive("DESKHAND_HOST_GONE_S", 30)  # silence of a joined host while our port answered
+HOST_AWAY_S = env_positive("DESKHAND_HOST_AWAY_S", 120)  # while it did not: a restart costs no trajectory
 """What env hosts connect to; set by hand where a proxy with a certificate of its own stands in front."""
 JOINED = read_identity(DATA_DIR)
 """Set on a host that works for another installation: it has no database and no Redis."""

@@ -23,10 +23,11 @@ COMMANDS = documented_commands()
 PYTHON = ".venv/bin/python"
 FOREIGN = {
     **dict.fromkeys(("pip", "docker", "openssl", "cp", "install", "systemctl", "$EDITOR"), "of the system"),
+    "kubectl": "of Kubernetes",
     **dict.fromkeys(("qemu-img", "qemu-system-x86_64", "mmdebstrap"), "of Debian"),
     **dict.fromkeys((".venv/bin/pip", ".venv/bin/hf", ".venv/bin/pre-commit"), "of a package"),
     ".venv-sglang/bin/python": "of `make sglang-env`",
-    "deploy/make-env": "of the repository",
+    **dict.fromkeys(("deploy/make-env", "deploy/kubernetes/make-secrets"), "of the repository"),
     ".venv-osworld/bin/python": "of `make osworld-env`",
     "wandb": "of Weights & Biases",
 }

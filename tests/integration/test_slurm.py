@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -31,6 +33,7 @@ CONFIG = {
     "evaluation": {"num_tasks": 0},
     "checkpoints": {"every": 1, "max_restarts": 3},
 }
+SHARED = Path(tempfile.gettempdir()) / "deskhand-of-all-nodes"
 LIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
 
 
@@ -46,20 +49,40 @@ def deskhand(slurm: PrivateSlurm) -> Iterator[Instance]:
         **slurm.environment,
         "DESKHAND_GPU_LAUNCHER": "slurm",
         "DESKHAND_SLURM_ARGUMENTS": "--partition=low --time=30",
+        "DESKHAND_TRAIN_NETWORK": "lo",
+        "DESKHAND_CHECKPOINT_DIRS": str(SHARED),
     }
+    SHARED.mkdir(exist_ok=True)
     with Instance(slots=2, env_workers=1, without=["gpu"], env=variables) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
+    shutil.rmtree(SHARED)
 
 
 def steps_done(deskhand: Instance) -> int:
     return rows(deskhand, "select coalesce(max(step), 0) from experiments_metricpoint")[0][0]
 
 
-def begin(deskhand: Instance, folder: Path) -> int:
+def begin(deskhand: Instance, folder: Path, *, steps: int = 8, hosts: int = 1) -> int:
     file = folder / "config.yaml"
-    file.write_text(json.dumps(CONFIG))  # JSON is YAML
+    changed = {
+        "algorithm": {**CONFIG["algorithm"], "num_steps": steps},
+        "optimiser": {"num_hosts": hosts, "num_processes": hosts},
+        "checkpoints": {**CONFIG["checkpoints"], "directory": str(SHARED) if hosts > 1 else ""},
+    }
+    file.write_text(json.dumps(CONFIG | changed))  # JSON is YAML
     return launch(deskhand, "--config", str(file))
+
+
+def stepped(deskhand: Instance, number: int) -> bool:
+    query = f"select status, step from experiments_experiment where id = {number}"
+    (found,) = rows(deskhand, query)
+    return found[0] == "running" and found[1] >= 1
+
+
+def wait_for_status(deskhand: Instance, number: int, status: str) -> None:
+    query = f"select status from experiments_experiment where id = {number}"
+    wait_for(status, lambda: rows(deskhand, query)[0][0] == status)
 
 
 def test_an_experiment_is_preempted_queued_again_and_finished(
@@ -79,6 +102,52 @@ def test_an_experiment_is_preempted_queued_again_and_finished(
     first, *_, last = described["attempts"]
     assert first["status"] in ("paused", "crashed", "lost", "cancelled")
     assert last["status"] == "finished"
+    wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+
+
+def test_pause_and_cancel_end_the_job_with_a_checkpoint(
+    slurm: PrivateSlurm, deskhand: Instance, tmp_path: Path
+):
+    number = begin(deskhand, tmp_path, steps=60)
+    wait_for("a step in a job", lambda: stepped(deskhand, number))
+    deskhand.manage("experiment", str(number), "pause")
+    wait_for_status(deskhand, number, "paused")
+    wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+    deskhand.manage("experiment", str(number), "resume")
+    wait_for("a further step", lambda: stepped(deskhand, number))
+    deskhand.manage("experiment", str(number), "cancel")
+    wait_for_status(deskhand, number, "cancelled")
+    first, second = describe(deskhand, number)["attempts"]
+    assert (first["status"], second["status"]) == ("paused", "cancelled")
+    assert second["resumed_step"] >= 1
+    wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+
+
+def test_a_time_limit_saves_a_checkpoint_and_the_next_job_goes_on(
+    slurm: PrivateSlurm, deskhand: Instance, tmp_path: Path
+):
+    number = begin(deskhand, tmp_path, steps=60)
+    wait_for("a step in a job", lambda: stepped(deskhand, number))
+    job = slurm.jobs("RUNNING")[0].partition("|")[0]
+    slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
+    wait_for("the next attempt", lambda: len(describe(deskhand, number)["attempts"]) > 1)
+    first, second = describe(deskhand, number)["attempts"][:2]
+    assert first["status"] == "paused"
+    assert second["resumed_step"] >= 1
+    deskhand.manage("experiment", str(number), "cancel")
+    wait_for_status(deskhand, number, "cancelled")
+    wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+
+
+def test_two_nodes_train_as_one_job(slurm: PrivateSlurm, deskhand: Instance, tmp_path: Path):
+    number = begin(deskhand, tmp_path, steps=2, hosts=2)
+    query = f"select status from experiments_experiment where id = {number}"
+    wait_for("the end", lambda: rows(deskhand, query)[0][0] in ("finished", "failed", "paused"))
+    described = describe(deskhand, number)
+    assert described["status"] == "finished", described["message"]
+    (attempt,) = described["attempts"]
+    leader, other = attempt["workers"]
+    assert other == f"{leader}-n1"
     wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from webapp.dispatcher.launchers.contract import ClusterJob, JobRequest, Launcher, LauncherError, Phase
@@ -103,11 +104,12 @@ def _submit_missing(launcher: Launcher, by_worker: dict[str, ClusterJob]) -> Non
 def _submit(launcher: Launcher, row: Experiment) -> None:
     """Queue a job for it; what the scheduler has against it is shown, and keeps no others."""
     try:
-        job = launcher.submit(_request(row))
+        wanted = _request(row)
+        job = launcher.submit(wanted)
     except LauncherError as error:
         cluster_jobs.record_state(row, str(error))
         return
-    if cluster_jobs.record_submitted(row.pk, job):
+    if cluster_jobs.record_submitted(row.pk, job, wanted.num_nodes):
         log.info("experiment %s is queued as %s", row.pk, job)
     else:  # cancelled meanwhile
         launcher.cancel([job])
@@ -115,11 +117,12 @@ def _submit(launcher: Launcher, row: Experiment) -> None:
 
 def _request(row: Experiment) -> JobRequest:
     demand = demand_of(row.settings, has_gpus=True)
-    if demand.num_hosts > 1:
-        raise LauncherError("optimiser.num_hosts: a job of the cluster has one host; set 1")
+    if demand.num_hosts > 1 and not settings.TRAIN_NETWORK:
+        raise LauncherError("DESKHAND_TRAIN_NETWORK: name the network of the nodes, by which ranks meet")
     return JobRequest(
         experiment_id=row.pk,
         attempt=next_attempt_number(row.pk),
         num_gpus=demand.num_places if demand.needs_gpus else 0,
+        num_nodes=demand.num_hosts,
         nice=MAX_PRIORITY - row.priority,
     )

@@ -7,6 +7,8 @@ worker has written the next one. No worker is taken for lost before it had the t
 import time
 from collections.abc import Callable
 
+import httpx
+from django.conf import settings
 from django.db import connection, transaction
 
 GAP_S = 5.0
@@ -14,6 +16,21 @@ GAP_S = 5.0
 CLOCK_STEP_S = 2.0
 GRACE_S = 15.0
 """The longest of the limits, and far more than a heartbeat's period."""
+PORT_ANSWERS_WITHIN_S = 1.0
+
+
+def hosts_port_answers() -> bool:
+    """Whether joined hosts could reach us just now; our own certificate is no matter here."""
+    try:
+        found = httpx.get(
+            f"{settings.HOSTS_URL}/hosts/authority.pem",
+            timeout=PORT_ANSWERS_WITHIN_S,
+            verify=False,  # nothing is sent, and nothing of the answer is used
+            trust_env=False,
+        )
+    except httpx.HTTPError:
+        return False
+    return not found.is_server_error
 
 
 class Liveness:

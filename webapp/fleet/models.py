@@ -64,8 +64,7 @@ class Host(models.Model):
     memory_used_mb = models.FloatField(default=0)
     disk_mb = models.FloatField(default=0)
     disk_free_mb = models.FloatField(default=0)
-    swept = models.IntegerField(default=0)
-    """Processes of an earlier desk host that the present one ended at its start."""
+    swept = models.IntegerField(default=0)  # processes of an earlier desk host, ended at its start
     num_resets = models.IntegerField(default=0)
     num_failures = models.IntegerField(default=0)
     reset_p50_s = models.FloatField(default=0)
@@ -153,12 +152,13 @@ class EndedMinute(models.Model):
 
 
 class JoinToken(models.Model):
-    """Lets one host join, once. The token itself is not kept."""
+    """Lets hosts join, until a date and a count. The token itself is not kept."""
 
     digest = models.CharField(max_length=64, unique=True)
     made_by_name = models.CharField(max_length=150)
     expires_at = models.DateTimeField()
-    used_at = models.DateTimeField(null=True)
+    used_at = models.DateTimeField(null=True)  # last
+    num_hosts, most_hosts = models.IntegerField(default=0), models.IntegerField(null=True, default=1)
     roles = ReportedJSONField(default=list)  # what the host may be used for
     team = models.ForeignKey("accounts.Team", null=True, on_delete=models.CASCADE)  # of the host; null = all
 

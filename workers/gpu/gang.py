@@ -93,7 +93,7 @@ def meet(attempt: HeldAttempt, host: int, folder: Path, keep_going: Callable[[],
             raise HostsMissing(f"{', '.join(found.missing)} did not come within {COME_WITHIN_S:.0f} s")
         keep_going()
         time.sleep(LOOK_EVERY_S)
-    file = folder / "gang.json"
+    file = folder / f"gang-{host}.json"  # hosts may share the folder
     values = {"host": host, "addresses": found.addresses, "interface": _own_address().interface}
     file.write_text(json.dumps(values))
     return file

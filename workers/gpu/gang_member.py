@@ -94,7 +94,7 @@ def _run(attempt: HeldAttempt, host: int) -> str:
             config,
             config_path=config_path,
             output=output,
-            log_path=folder / "logs" / f"trainer-{attempt.number}.log",
+            log_path=folder / "logs" / f"trainer-{attempt.number}-host{host}.log",
             coordinator=coordinator,
             gpus=gpus,
             gang=gang,

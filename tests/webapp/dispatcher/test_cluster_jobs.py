@@ -149,9 +149,16 @@ def test_what_the_scheduler_refuses_is_shown_and_keeps_no_others(scheduler: Sche
     assert len(scheduler.submitted) == 1
 
 
-def test_several_hosts_are_refused_by_name(scheduler: Scheduler, row: Experiment):
+def test_several_hosts_need_a_network_and_are_nodes_of_one_job(
+    scheduler: Scheduler, row: Experiment, settings
+):
+    settings.TRAIN_NETWORK = ""
     config = row.config | {"optimiser": row.config["optimiser"] | {"num_hosts": 2, "num_processes": 2}}
     Experiment.objects.filter(pk=row.pk).update(config=config)
     go_round(scheduler)
     assert scheduler.submitted == []
-    assert "optimiser.num_hosts" in why_waiting(now(row))
+    assert "DESKHAND_TRAIN_NETWORK" in why_waiting(now(row))
+    settings.TRAIN_NETWORK = "10.0.0.0/8"
+    go_round(scheduler)
+    assert [(one.num_nodes, one.num_gpus) for one in scheduler.submitted] == [(2, 0)]
+    assert [one["worker"] for one in now(row).placed_members] == ["gpu@slurm-x-1-n1"]

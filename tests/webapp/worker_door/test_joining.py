@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from testing.factories import make_team, make_user
@@ -142,3 +143,43 @@ def test_without_a_token_the_command_says_where_one_is(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     with pytest.raises(CommandError, match="page Add a host"):
         read_token()
+
+
+def come(token: str, name: str) -> None:
+    joining.join(token=token.partition(".")[0], name=name, roles=["env"], sent_version=version())
+
+
+@pytest.mark.django_db
+def test_a_token_for_a_group_is_good_until_its_count_its_date_or_its_end(settings):
+    settings.HOSTS_URL = "https://server:8743"
+    token = invite("--hosts", "2", "--hours", "48")
+    come(token, "pod-a")
+    come(token, "pod-b")
+    with pytest.raises(joining.JoinRefused, match="used up"):
+        come(token, "pod-c")
+    anyone = invite("--hours", "1")
+    come(anyone, "pod-c")
+    (row,) = joining.usable_tokens()
+    assert invite("--list").startswith(f"{row.pk}: env, 1 of any number, until ")
+    invite("--end", str(row.pk))
+    with pytest.raises(joining.JoinRefused, match="too old"):
+        come(anyone, "pod-d")
+    with pytest.raises(CommandError, match="--end"):
+        invite("--end", str(row.pk))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(["--roles", "root"], "--roles root"), (["--hours", "0"], "--hours"), (["--team", "x"], "--team x")],
+)
+def test_a_wrong_invitation_is_refused_by_name(settings, words, named):
+    settings.HOSTS_URL = "https://server:8743"
+    with pytest.raises(CommandError, match=named):
+        invite(*words)
+
+
+def invite(*words: str) -> str:
+    said = io.StringIO()
+    call_command("invite_hosts", *words, stdout=said)
+    return said.getvalue().strip()

@@ -147,10 +147,14 @@ class InviteIn(Schema):
     roles: list[Literal["env", "gpu"]] = Field(default=["env"], min_length=1)
     all_teams: bool = False
     """Whether the host may see tasks, configs and screenshots of every team; false = of the caller's team."""
+    hosts: int | None = Field(default=1, ge=1)
+    """How many may join with it; null = any number."""
+    hours: float = Field(default=joining.TOKEN_HOURS, gt=0, le=joining.LONGEST_HOURS)
+    """How long it is good for."""
 
 
 class InvitationOut(Schema):
-    """What lets one host join, within the hour."""
+    """What lets hosts join."""
 
     server: str
     token: str
@@ -242,13 +246,15 @@ def drain_host(request: MemberRequest, pk: int, body: DrainIn) -> Any:
 
 @router.post("/hosts", response={201: InvitationOut}, operation_id="invite_host")
 def invite_host(request: MemberRequest, body: InviteIn) -> Any:
-    """A token with which one host joins over HTTPS, and the command to run there, which asks for it."""
+    """A token with which hosts join over HTTPS, and the command to run there, which asks for it."""
     require_fleet_admin(request)
     server = settings.HOSTS_URL
     if not server:
         raise Conflict("This installation takes no hosts: set DESKHAND_HOSTS_URL.")
     team = None if body.all_teams else member(request).team
-    token = joining.make_token(user=request.user, roles=body.roles, team=team)
+    token = joining.make_token(
+        user=request.user, roles=body.roles, team=team, hours=body.hours, most_hosts=body.hosts
+    )
     command = joining.join_command(body.roles)
     return Status(201, {"server": server, "token": token, "command": command})
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
+
+from django.conf import settings
+
+LEAVE_S = 15
+"""What a gpu worker takes to leave, behind the time that its trainer gets for a checkpoint."""
+LAST_LINES = 15
 
 
 class LauncherError(Exception):
@@ -43,9 +50,15 @@ class JobRequest:
     experiment_id: int
     attempt: int
     num_gpus: int
-    """On its host; 0 = it needs none."""
+    """On each of its nodes; 0 = it needs none."""
+    num_nodes: int = 1
     nice: int = 0
     """How far behind the most urgent ones."""
+
+
+def installation_mark() -> str:
+    """Tells this installation's jobs from others'."""
+    return hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest()[:6]
 
 
 class Launcher(ABC):

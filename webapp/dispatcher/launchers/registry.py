@@ -7,14 +7,23 @@ from functools import cache
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from webapp.dispatcher.launchers.contract import Launcher
+from webapp.dispatcher.launchers.contract import Launcher, LauncherError
 
-LAUNCHERS = {"slurm": "webapp.dispatcher.launchers.slurm.launcher.Slurm"}
+LAUNCHERS = {
+    "kubernetes": "webapp.dispatcher.launchers.kubernetes.launcher.Kubernetes",
+    "slurm": "webapp.dispatcher.launchers.slurm.launcher.Slurm",
+}
 """Name -> class; imported where it is used."""
 
 
 @cache
 def launcher() -> Launcher | None:
-    """None where gpu workers wait for work themselves."""
+    """None where gpu workers wait for work themselves. Raises LauncherError."""
     path = LAUNCHERS.get(settings.GPU_LAUNCHER)
-    return import_string(path)() if path else None
+    try:
+        return import_string(path)() if path else None
+    except ModuleNotFoundError as error:
+        raise LauncherError(
+            f"DESKHAND_GPU_LAUNCHER: {settings.GPU_LAUNCHER} needs its client: "
+            f".venv/bin/pip install -r requirements/{settings.GPU_LAUNCHER}.txt ({error})"
+        ) from error

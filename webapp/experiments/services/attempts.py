@@ -20,7 +20,7 @@ from webapp.experiments.queries.attempts import (
 )
 from webapp.experiments.services.statuses import change_status, publish_status, record_incident
 from webapp.fleet.models import Worker
-from webapp.fleet.services.workers import JOINED_TIMEOUT
+from webapp.fleet.services.joined_silence import SILENCE
 from webapp.lib.heartbeat_age import silent_for
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
@@ -203,7 +203,7 @@ def lose_stale_experiments() -> list[int]:
     """Take experiments back from gpu workers that stopped beating; returns their ids."""
     lost = []
     joined = Q(placed_worker__in=Worker.objects.filter(is_joined=True).values("name"))
-    silent = (~joined & silent_for(HEARTBEAT_TIMEOUT)) | (joined & silent_for(JOINED_TIMEOUT))
+    silent = (~joined & silent_for(HEARTBEAT_TIMEOUT)) | (joined & silent_for(SILENCE.limit()))
     for experiment in Experiment.objects.filter(silent, status__in=ACTIVE_STATUSES):
         attempt = experiment.attempts.filter(ended_at=None).order_by("-number").first()
         if attempt is None:

@@ -10,17 +10,18 @@ from webapp.experiments.services.attempts import claim_experiment, requeue_after
 from webapp.experiments.services.statuses import change_status, publish_status
 
 
-def worker_of(job: str) -> str:
-    """Name of the gpu worker that a job is."""
-    return f"gpu@{job}"
+def worker_of(job: str, node: int = 0) -> str:
+    """Name of the gpu worker that a node of a job is; the first one leads."""
+    return f"gpu@{job}-n{node}" if node else f"gpu@{job}"
 
 
-def record_submitted(experiment_id: int, job: str) -> bool:
+def record_submitted(experiment_id: int, job: str, num_nodes: int = 1) -> bool:
     """It waits in the cluster from now on; False when it does not wait here any more."""
+    others = [{"worker": worker_of(job, node), "keys": []} for node in range(1, num_nodes)]
     waiting = Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.QUEUED, dispatched_at=None)
     return bool(
         waiting.update(
-            dispatched_at=timezone.now(), placed_worker=worker_of(job), placed_keys=[], placed_members=[]
+            dispatched_at=timezone.now(), placed_worker=worker_of(job), placed_keys=[], placed_members=others
         )
     )
 

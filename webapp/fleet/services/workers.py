@@ -9,14 +9,13 @@ from django.utils import timezone
 
 from webapp.fleet.models import Host, JoinedHost, Worker, WorkerStatus
 from webapp.fleet.reported_values import ReportedGpu
+from webapp.fleet.services.joined_silence import SILENCE
 from webapp.lib.heartbeat_age import silent_for
 from webapp.lib.statements.short_statements import first_row
 from webapp.live.event_publishing import publish
 
 WORKER_TIMEOUT = timedelta(seconds=12)
 """Six missed heartbeats of 2 s."""
-JOINED_TIMEOUT = timedelta(seconds=120)
-"""Of a joined host, which works on while the web is away: a restart or an upgrade costs no trajectory."""
 
 
 class NameTaken(Exception):
@@ -84,13 +83,20 @@ def stop_worker(*, name: str, pid: int) -> None:
         publish("fleet", "worker.stopped", {"worker": name})
 
 
+@transaction.atomic
+def drain_machine(*, host: str, on: bool) -> None:
+    """Its workers and its desk host take nothing new, or work again; no person's request, so no operation."""
+    Host.objects.filter(name=host).update(is_draining=on)
+    Worker.objects.filter(host=host).update(is_draining=on)
+
+
 def is_silent(limit: timedelta, worker: str = "") -> Q:
     """Rows whose heartbeat is older than `limit`, or than a joined host may be silent.
 
     `worker`: the rows' path to their worker, with "__" at its end; "" = they are workers.
     """
     joined = Q((f"{worker}is_joined", True))
-    return (~joined & silent_for(limit)) | (joined & silent_for(JOINED_TIMEOUT))
+    return (~joined & silent_for(limit)) | (joined & silent_for(SILENCE.limit()))
 
 
 def lose_stale_workers() -> list[Worker]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psutil
+from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import GPU_BYTES, GPU_WORDS
@@ -58,7 +59,14 @@ def memory_checks(config: ExperimentConfig, shape: ModelShape) -> Iterator[Check
 def _several_hosts(config: ExperimentConfig) -> Iterator[Check]:
     """Whether what is online could ever take all its parts, by the decision that places it."""
     workers = workers_in_pool(gpu_workers())
-    if config.optimiser.num_hosts == 1 or not workers:
+    if config.optimiser.num_hosts == 1:
+        return
+    if settings.GPU_LAUNCHER != "celery":  # what is online are jobs that have their work
+        if not settings.TRAIN_NETWORK:
+            text = "Set DESKHAND_TRAIN_NETWORK to the network of the nodes: its ranks meet there."
+            yield Check("bad", "No network for its ranks", text, "optimiser.num_hosts")
+        return
+    if not workers:
         return
     demand = demand_of(config, has_gpus=have_gpus(workers))
     pool = Pool(workers=workers, waiting=[Waiting(pk=0, demand=demand)])

@@ -12,12 +12,13 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import AuditAction, Team
-from webapp.accounts.services.audit_log import log_action, only_team
+from webapp.accounts.services.audit_log import COMMAND_LINE, log_action, only_team
 from webapp.experiments.models import Attempt
 from webapp.experiments.services.attempts import lose_attempt
 from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatus
@@ -28,7 +29,8 @@ from webapp.trajectories.models import RUNNING, Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory
 from webapp.worker_door.joined_hosts.contract import version
 
-TOKEN_HOURS = 1
+TOKEN_HOURS = 1.0
+LONGEST_HOURS = 366 * 24.0
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 
 
@@ -47,21 +49,37 @@ class Welcome:
 
 
 @transaction.atomic
-def make_token(*, user: User, roles: Sequence[str], team: Team | None) -> str:
-    """SECRET or SECRET.FINGERPRINT, of our own authority: good for one host of these roles, for an hour.
+def make_token(
+    *,
+    user: User | None,
+    roles: Sequence[str],
+    team: Team | None,
+    hours: float = TOKEN_HOURS,
+    most_hosts: int | None = 1,
+) -> str:
+    """SECRET or SECRET.FINGERPRINT, of our own authority. `most_hosts`: how many may join; None = any number.
 
-    `team`: the only one that the host will work for; None = all.
+    `team`: the only one that the hosts will work for; None = all. `user`: None = a command of `manage.py`.
     """
     secret = secrets.token_hex(24)  # a shell and a Makefile take it as it is
-    until = timezone.now() + timedelta(hours=TOKEN_HOURS)
+    until = timezone.now() + timedelta(hours=min(hours, LONGEST_HOURS))
     JoinToken.objects.create(
         digest=_digest(secret),
-        made_by_name=user.get_username(),
+        made_by_name=user.get_username() if user else COMMAND_LINE,
         expires_at=until,
         roles=list(roles),
         team=team,
+        most_hosts=most_hosts,
     )
-    log_action(AuditAction.OPERATED, person=user, team=only_team(user), kind="host", verb="invite")
+    log_action(
+        AuditAction.OPERATED,
+        person=user,
+        team=only_team(user) if user else team,
+        kind="host",
+        verb="invite",
+        hosts=most_hosts or "any number",
+        until=until.isoformat(timespec="seconds"),
+    )
     if settings.HOSTS_SERVER.is_local:  # a proxy with a certificate of its own stands in front
         return secret
     return f"{secret}.{Authority.of(settings.SECRETS_DIR).fingerprint}"
@@ -79,16 +97,16 @@ def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> W
         raise JoinRefused(f"name: {name!r} is no host name; set DESKHAND_HOST_NAME")
     require_version(sent_version)
     now = timezone.now()
-    unused = JoinToken.objects.filter(digest=_digest(token), used_at=None, expires_at__gt=now)
-    found = unused.select_for_update().first()
+    found = usable_tokens().filter(digest=_digest(token)).select_for_update().first()
     if found is None:
         raise JoinRefused(
-            "token: unknown, used before, or older than an hour; Fleet > Add a host makes a new one"
+            "token: unknown, used up, or too old; Fleet > Add a host makes a new one, "
+            "`manage.py invite_hosts` one for many hosts"
         )
     if not set(roles) or not set(roles) <= set(found.roles):
         raise JoinRefused(f"roles: this token is for {', '.join(found.roles)}, not for {', '.join(roles)}")
     _require_free(name)
-    JoinToken.objects.filter(pk=found.pk).update(used_at=now)
+    JoinToken.objects.filter(pk=found.pk).update(used_at=now, num_hosts=F("num_hosts") + 1)
     secret = secrets.token_urlsafe(32)
     host, _ = Host.objects.get_or_create(name=name)
     JoinedHost.objects.update_or_create(
@@ -110,6 +128,17 @@ def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> W
     publish("fleet", "host.updated", {"host": name})
     shared = {variable: os.environ[variable] for variable in SHARED_VARIABLES if os.environ.get(variable)}
     return Welcome(name, secret, shared)
+
+
+def usable_tokens() -> QuerySet[JoinToken]:
+    """Those with which a host may still come."""
+    has_room = Q(most_hosts=None) | Q(num_hosts__lt=F("most_hosts"))
+    return JoinToken.objects.filter(has_room, expires_at__gt=timezone.now())
+
+
+def end_token(pk: int) -> bool:
+    """Nothing joins with it any more; False when it had ended."""
+    return bool(usable_tokens().filter(pk=pk).update(expires_at=timezone.now()))
 
 
 def _require_free(name: str) -> None:

@@ -33,7 +33,7 @@ def host_add(request: MemberRequest) -> HttpResponse:
         "is_gpu_host": "gpu" in roles,
         "team": own_team,
         "is_for_all": request.POST.get("teams") == "all",
-        "hours": joining.TOKEN_HOURS,
+        "hours": round(joining.TOKEN_HOURS),
     }
     return render(request, "fleet/add_host.html", context)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import subprocess
@@ -12,13 +11,19 @@ from pathlib import Path
 
 from django.conf import settings
 
-from webapp.dispatcher.launchers.contract import ClusterJob, JobRequest, Launcher, LauncherError, Phase
+from webapp.dispatcher.launchers.contract import (
+    LAST_LINES,
+    LEAVE_S,
+    ClusterJob,
+    JobRequest,
+    Launcher,
+    LauncherError,
+    Phase,
+    installation_mark,
+)
 
 LIMIT_S = 20.0
-MARGIN_S = 15
-"""What a gpu worker takes to leave, behind the time that its trainer gets for a checkpoint."""
 FORMAT = "%i|%T|%r"
-LAST_LINES = 15
 WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
 RUNNING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 PHASES = {
@@ -31,25 +36,26 @@ PHASES = {
     "REVOKED": Phase.TAKEN,
 }
 """All others are failures."""
-SCRIPT = """#!/bin/sh
-exec {python} -m workers.gpu.cluster_job --job {mark}-$SLURM_JOB_ID {experiment} {attempt}
+COMMAND = "exec {python} -m workers.gpu.cluster_job --job {mark}-$SLURM_JOB_ID {experiment} {attempt}"
+OTHERS = """srun --nodes={others} --ntasks={others} --ntasks-per-node=1 --relative=1 sh -c {command} &
 """
+"""The batch host leads; the ranks of the other nodes come to it."""
 
 
 class Slurm(Launcher):
     """The cluster whose `slurm.conf` this machine has."""
 
     def __init__(self) -> None:
-        self._mark = f"slurm-{hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest()[:6]}"
+        self._mark = f"slurm-{installation_mark()}"
         self._logs = Path(settings.LOG_DIR) / "jobs"
 
     def check(self) -> None:
         kill_wait = kill_wait_s(_run("scontrol", "show", "config"))
-        if kill_wait < settings.STOP_GRACE_S + MARGIN_S:
+        if kill_wait < settings.STOP_GRACE_S + LEAVE_S:
             raise LauncherError(
-                f"DESKHAND_STOP_GRACE_S: {settings.STOP_GRACE_S} s for a checkpoint and {MARGIN_S} s to "
+                f"DESKHAND_STOP_GRACE_S: {settings.STOP_GRACE_S} s for a checkpoint and {LEAVE_S} s to "
                 f"leave are more than SLURM's KillWait of {kill_wait} s; set at most "
-                f"{kill_wait - MARGIN_S}, or raise KillWait in slurm.conf"
+                f"{kill_wait - LEAVE_S}, or raise KillWait in slurm.conf"
             )
 
     def jobs(self) -> dict[str, ClusterJob]:
@@ -58,14 +64,22 @@ class Slurm(Launcher):
 
     def submit(self, wanted: JobRequest) -> str:
         self._logs.mkdir(parents=True, exist_ok=True)
-        script = SCRIPT.format(
+        script = self._script(wanted)
+        said = _run("sbatch", *self._arguments(wanted), *shlex.split(settings.SLURM_ARGUMENTS), text=script)
+        return f"{self._mark}-{said.strip().partition(';')[0]}"
+
+    def _script(self, wanted: JobRequest) -> str:
+        command = COMMAND.format(
             python=shlex.quote(sys.executable),
             mark=self._mark,
             experiment=wanted.experiment_id,
             attempt=wanted.attempt,
         )
-        said = _run("sbatch", *self._arguments(wanted), *shlex.split(settings.SLURM_ARGUMENTS), text=script)
-        return f"{self._mark}-{said.strip().partition(';')[0]}"
+        others = ""
+        if wanted.num_nodes > 1:
+            other = shlex.quote(f"{command} --node $((SLURM_PROCID + 1))")
+            others = OTHERS.format(others=wanted.num_nodes - 1, command=other)
+        return f"#!/bin/sh\n{others}{command}\n"
 
     def _arguments(self, wanted: JobRequest) -> list[str]:
         """The operator's come behind these and win."""
@@ -76,10 +90,10 @@ class Slurm(Launcher):
             f"--output={self._logs}/{self._mark}-%j.log",
             # The next attempt is a job of its own: it goes on from the last checkpoint, on any node.
             "--no-requeue",
-            "--nodes=1",
-            "--ntasks=1",
+            f"--nodes={wanted.num_nodes}",
+            "--ntasks-per-node=1",
             f"--nice={wanted.nice}",
-            f"--signal=B:TERM@{settings.STOP_GRACE_S + MARGIN_S}",
+            f"--signal=B:TERM@{settings.STOP_GRACE_S + LEAVE_S}",
             *([f"--gpus-per-node={wanted.num_gpus}"] if wanted.num_gpus else []),
         ]
 

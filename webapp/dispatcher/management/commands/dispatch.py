@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DataError, IntegrityError, InterfaceError, close_old_connections
 from django.db import OperationalError as DatabaseOperationalError
@@ -23,13 +24,14 @@ from webapp.dispatcher.cluster_jobs import ClusterRounds
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.launchers.contract import LauncherError
 from webapp.dispatcher.launchers.registry import launcher
-from webapp.dispatcher.liveness import Liveness
+from webapp.dispatcher.liveness import Liveness, hosts_port_answers
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.services.beat import beat
 from webapp.dispatcher.services.waiting_trajectories import fill_free_slots, resend_forgotten
 from webapp.dispatcher.upkeep import Upkeep
 from webapp.experiments.queries.attempts import next_attempt_number
 from webapp.experiments.services.attempts import lose_stale_experiments
+from webapp.fleet.services.joined_silence import SILENCE
 from webapp.fleet.services.operations import expire_operations
 from webapp.fleet.services.workers import lose_stale_workers
 from webapp.lib.garbage_collection import freeze_startup_objects
@@ -44,6 +46,8 @@ log = logging.getLogger(__name__)
 TICK_S = 0.5
 SLOW_TICKS = 4
 """Ticks between two checks of liveness."""
+PORT_TICKS = 8
+"""Between two looks at our own port for joined hosts."""
 UPKEEP_TICKS = 600
 """Upkeep begins a new round every five minutes, and at the start."""
 DISK_WATCH = DiskWatch()
@@ -73,6 +77,8 @@ class Command(BaseCommand):
             started = time.monotonic()
             try:
                 close_old_connections()
+                if settings.HOSTS_URL and count % PORT_TICKS == 0:
+                    SILENCE.note_port(answers=hosts_port_answers())
                 tick(check_liveness=count % SLOW_TICKS == 0 and liveness.may_judge())
                 if count % UPKEEP_TICKS == 1:
                     upkeep.begin()
@@ -91,10 +97,10 @@ class Command(BaseCommand):
 
 
 def _begin_cluster_rounds() -> ClusterRounds | None:
-    if (found := launcher()) is None:
-        return None
-    rounds = ClusterRounds(found)
     try:
+        if (found := launcher()) is None:
+            return None
+        rounds = ClusterRounds(found)
         rounds.start()
     except LauncherError as error:
         raise CommandError(str(error)) from error
