@@ -160,7 +160,7 @@ def finish(
 
 
 def _is_offered(row: Trajectory) -> bool:
-    """Of an oracle only where replay is on: SFT alone records hundreds that nobody would label."""
+    """Of an oracle only where replay is on: SFT alone records hundreds that no person would label."""
     if row.purpose == Purpose.DEMONSTRATION and row.source == Source.ORACLE:
         return row.experiment is not None and row.experiment.settings.replay.enabled
     return row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
