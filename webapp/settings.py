@@ -155,7 +155,7 @@ INSTALLED_APPS = [
     "webapp.dispatcher",
     "webapp.worker_door",
     "webapp.replay",
-    "webapp.scanners",
+    *("webapp.scanners", "webapp.tasks_library"),
     "webapp.attacks",
     "webapp.screens",
     "webapp.reports",

@@ -71,6 +71,22 @@ class EnvWorker:
         work = run if trajectory.source == Source.HUMAN else self._run_agent
         self._start(self._work, work, trajectory.pk)
 
+    def run_to_end(self, trajectory: Trajectory) -> None:
+        """A scripted one, as the Celery job does; it is over when this returns."""
+        self.pks.append(trajectory.pk)
+        thread = threading.Thread(target=self._work, args=(run, trajectory.pk), daemon=True)
+        thread.start()
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+
+    def has_window(self, text: str) -> bool:
+        """Whether the desktop has a window of this title."""
+        agent = open_agent(self._endpoints())
+        try:
+            return text in agent.execute(["wmctrl", "-l"]).output
+        finally:
+            agent.close()
+
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         self.threads.append(threading.Thread(target=target, args=arguments, daemon=True))
         self.threads[-1].start()

@@ -33,6 +33,7 @@ from webapp.reports.frozen_content import Choices
 from webapp.reports.services.links import make_link, token_of
 from webapp.reports.services.reports import write_version
 from webapp.sweeps.services.sweeps import launch_sweep
+from webapp.tasks_library.models import Draft
 
 NODE_MODULES = REPOSITORY / "node_modules"
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
@@ -93,6 +94,11 @@ def furnished(people: People) -> list[str]:
     solved = make_trajectory(group=group, turns=3, advantage=0.7, desktop=desktop)
     make_trajectory(group=group, member=1, turns=2, reward=0.0, status="truncated", advantage=-0.7)
     make_trajectory(group=group, member=2, turns=1, status="running", desktop=desktop)
+    seen = {"home": "/home/user", "programs": [], "folders": [], "files": [], "windows": []}
+    note = {"path": "/home/user/note.txt", "stamp": "1", "bytes": 4, "text": "one\n"}
+    Draft.objects.create(
+        trajectory=solved, clean=seen, start=seen, end=seen | {"files": [note]}, start_turn=0
+    )
     entry = make_replay_entry(trajectory=solved, verdict="gold", labelled_by=people.operator, tags=["clean"])
     make_replay_entry(team=people.team)
     plan = SweepPlan(num_seeds=2)
@@ -134,6 +140,8 @@ def furnished(people: People) -> list[str]:
         "/replay/stats/",
         "/replay/transfer/",
         "/tasks/",
+        "/new-task/",
+        f"/task-editor/?draft={solved.pk}",
         "/tasks/first-desk/",
         f"/tasks/first-desk/{task.pk}/",
         "/rewards/",

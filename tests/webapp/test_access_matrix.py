@@ -239,8 +239,13 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "desktop-checks": thing("/trajectories/{trajectory}/desktop/checks/"),
     "desktop-state": thing("/trajectories/{trajectory}/desktop/state/"),
     "control-take": act("/trajectories/{trajectory}/control/", 409),
-    # Control is one person's, here the owner's: another operator may not end it.
+    "task-new": Row("get", "/new-task/", 200, 403, 200),
+    "task-new POST": act("/new-task/", 400, stranger=400, body="screen=x"),
+    "draft-panel": Row("get", "/trajectories/{trajectory}/draft/", 404, 403, 404),
+    "draft-step": act("/trajectories/{trajectory}/draft/step/", 404, body="do=start"),
+    "desktop-watch": act("/trajectories/{trajectory}/watch/"),
     "desktop-hold": act("/experiments/{experiment}/hold/"),
+    # Control is one person's, here the owner's: another operator may not end it.
     "control-renew": by(Role.ADMIN, act("/controls/{control}/renew/", 200)),
     "control-hand-back": by(Role.ADMIN, act("/controls/{control}/hand-back/", 200)),
     "control-finish": by(Role.ADMIN, act("/controls/{control}/finish/", 200)),
@@ -297,6 +302,8 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "task-show": page("/tasks/{task_set}/{task}/"),
     "task-editor": Row("get", "/task-editor/?task={task}", 200, 403, 200),
     "task-editor POST": act("/task-editor/", 422, stranger=422, body="text=x"),
+    "task-try": Row("get", "/task-editor/try/?tried=0", 404, 403, 404),
+    "task-try POST": act("/task-editor/try/", 422, stranger=422, body="text=x"),
     "task-check": act("/task-editor/check/", 200, stranger=200, body="text=x"),
     "task-verification": page("/tasks/{task_set}/{task}/verification/"),
     "task-verification POST": act("/tasks/{task_set}/{task}/verification/", stranger=302),

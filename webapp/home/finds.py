@@ -92,7 +92,7 @@ def _numbered(held: Membership, number: int) -> list[Found]:
 
 
 def _named(held: Membership, text: str) -> list[Found]:
-    sets = TaskSet.objects.of(held.team_id).filter(Q(name__icontains=text) | Q(title__icontains=text))
+    sets = TaskSet.objects.listed(held.team_id).filter(Q(name__icontains=text) | Q(title__icontains=text))
     current = TaskRecord.objects.of(held.team_id).current().with_words(text)
     tasks = current.select_related("task_set")[:MAX_NAMED]
     reports = Report.objects.filter(team=held.team_id, title__icontains=text)

@@ -62,5 +62,5 @@ def _suggestions(team: Team) -> dict[str, list[str]]:
     return {
         "model.path": models,
         "algorithm.reference_path": models,
-        "tasks.task_set": list(TaskSet.objects.of(team).order_by("name").values_list("name", flat=True)),
+        "tasks.task_set": list(TaskSet.objects.listed(team).values_list("name", flat=True)),
     }

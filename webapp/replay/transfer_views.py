@@ -55,7 +55,7 @@ def _page(
         "problems": problems,
         "can_leave_out": can_leave_out,
         "num_usable": rows.count(),
-        "task_sets": TaskSet.objects.of(membership.team).order_by("name"),
+        "task_sets": TaskSet.objects.listed(membership.team),
         "imports": membership.team.replay_imports.select_related("owner")[:NUM_IMPORTS],
         "formats": [(name, one) for name, one in FORMATS.items() if one.about],
         "uploads": uploads(),

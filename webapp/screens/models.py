@@ -66,6 +66,8 @@ class Control(models.Model):
         choices=[(status.value, status.value) for status in ControlStatus],
         default=ControlStatus.REQUESTED,
     )
+    is_watch = models.BooleanField(default=False)
+    """The person watches: the agent waits before its next turn, and the trajectory stays its own."""
     claim = models.CharField(max_length=8, blank=True)
     """What the person says when finishing: success, or failure for a task that cannot be done."""
     connection = models.CharField(max_length=32, blank=True)

@@ -42,6 +42,7 @@ def show_desktop(request: MemberRequest, pk: int) -> HttpResponse:
         "experiment": trajectory.experiment,
         "cursor": cursor,
         "is_demonstration": is_demonstration(trajectory),
+        "draft": screens.draft_of(trajectory),
         "may_control": Role(request.membership.role).includes(Role.OPERATOR),
         "state": screens.screen_state(trajectory, request.user),
         "screen": trajectory.task.spec.get("screen") or (512, 384),
@@ -113,6 +114,17 @@ def hold_next(request: MemberRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+def watch(request: MemberRequest, pk: int) -> HttpResponse:
+    """The desktop, whose agent waits while the person looks; where it is over, the next one."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    try:
+        pk = controls.watch(trajectory=trajectory, user=request.user)
+    except (controls.ControlTaken, controls.NotControllable) as error:
+        messages.warning(request, str(error))
+    return redirect("desktop-show", pk)
+
+
+@require_POST
 def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
     """The page that wants control is still open."""
     control = get_own_control(request, pk)
@@ -134,6 +146,9 @@ def hand_back(request: MemberRequest, pk: int) -> JsonResponse:
 def finish(request: MemberRequest, pk: int) -> JsonResponse:
     """End the trajectory and have it evaluated. `claim`: success, or failure for an infeasible task."""
     control = get_own_control(request, pk)
+    draft = screens.draft_of(control.trajectory)
+    if draft and draft.start is None:
+        return JsonResponse({"error": "Press Start here before you do the task."}, status=CONFLICT)
     claim: Literal["success", "failure"] = "failure" if request.POST.get("claim") == "failure" else "success"
     if not controls.finish_control(control=control, claim=claim):
         return JsonResponse({"error": "You do not control this desktop any more."}, status=CONFLICT)
@@ -164,7 +179,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
         return redirect("desktop-show", control.trajectory_id)
     words, family, split = (request.GET.get(name, "").strip() for name in ("words", "family", "split"))
     found = screens.demonstrable_tasks(membership.team, offer.desktops, words, family, split)
-    named = TaskRecord.objects.of(membership.team).exclude(family="").order_by("family")
+    named = TaskRecord.objects.of(membership.team).listed().exclude(family="").order_by("family")
     families = named.values_list("family", flat=True)
     shown = list(found[: screens.MAX_TASKS_SHOWN + 1])
     if not TaskRecord.objects.of(membership.team).exists():

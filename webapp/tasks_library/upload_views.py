@@ -68,7 +68,7 @@ def _result(brought: Brought) -> dict[str, Any]:
 
 def _page(request: MemberRequest, team: Team, ctx: dict[str, Any], status: int = 200) -> HttpResponse:
     shared = {
-        "own_sets": TaskSet.objects.filter(team=team).order_by("name"),
+        "own_sets": TaskSet.objects.listed(team).filter(team=team),
         "max_mib": MAX_UPLOAD // MIB,
     }
     return render(request, "tasks_library/upload.html", shared | ctx, status=status)

@@ -46,15 +46,11 @@ def task_sets(request: MemberRequest) -> HttpResponse:
     """Every set that the team can practise."""
     membership = member(request)
     current = Q(tasks__replaced_in=None)
-    rows = (
-        TaskSet.objects.of(membership.team)
-        .order_by("name")
-        .annotate(
-            num_tasks=Count("tasks", filter=current),
-            num_heldout=Count("tasks", filter=current & Q(tasks__split="heldout")),
-            num_unsupported=Count("tasks", filter=current & Q(tasks__status=TaskStatus.UNSUPPORTED)),
-            num_verified=Count("tasks", filter=current & Q(tasks__verified_at__isnull=False)),
-        )
+    rows = TaskSet.objects.listed(membership.team).annotate(
+        num_tasks=Count("tasks", filter=current),
+        num_heldout=Count("tasks", filter=current & Q(tasks__split="heldout")),
+        num_unsupported=Count("tasks", filter=current & Q(tasks__status=TaskStatus.UNSUPPORTED)),
+        num_verified=Count("tasks", filter=current & Q(tasks__verified_at__isnull=False)),
     )
     ctx = {"task_sets": rows, "may_write": _may_operate(membership)}
     return render(request, "tasks_library/sets.html", ctx)
@@ -156,6 +152,7 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         .exclude(source=Source.SCRIPTED)
         .order_by("-pk")[:NUM_FAILURES],
         "start_frame": start.order_by("-pk").values_list("turns__frame", flat=True).first(),
+        "oracle": found.spec.get("oracle", {}).get("actions", []),
         "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
         "may_operate": _may_operate(membership),
         "verification": verification_of(found, team.pk),
@@ -191,7 +188,7 @@ def verification(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     return redirect("task-show", name, pk)
 
 
-PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"), ("Milestones", "milestones"))
+PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"), ("Milestones", "milestones"), ("Oracle", "oracle"))
 
 
 def _versions(task: TaskRecord) -> dict[str, object]:

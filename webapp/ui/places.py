@@ -54,7 +54,7 @@ PLACES = (
         "Tasks",
         "tasks",
         (
-            Page("Task sets", "task-sets", "k", ("/tasks/", "/task-editor/", "/task-upload/")),
+            Page("Task sets", "task-sets", "k", ("/tasks/", "/task-editor/", "/task-upload/", "/new-task/")),
             Page("Reward lab", "reward-lab", "w", ("/rewards/",)),
         ),
     ),

@@ -13,6 +13,7 @@ from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room
 from webapp.lib.remote_calls import OwnWorker, TeamTrajectory, env_host
+from webapp.tasks_library.models import Draft
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.queries import branches as branch_queries
 from webapp.trajectories.row_to_types import turn_of
@@ -69,6 +70,8 @@ class Assignment:
     """What a scripted run does; None: nothing but saying that it is done."""
     branch: Branch | None = None
     """Set when it is continued from another trajectory's state."""
+    is_draft: bool = False
+    """A person makes a task at the desktop."""
 
 
 @env_host.patient_request
@@ -109,6 +112,7 @@ def claim(trajectory_id: TeamTrajectory, worker_name: OwnWorker, ticket: str = "
         policy_certificate=attempt.policy_certificate if attempt else "",
         script=script.actions if script else None,
         branch=_branch_of(row) if row.group.branch_turn is not None else None,
+        is_draft=row.purpose == Purpose.DEMONSTRATION and Draft.objects.filter(trajectory=row).exists(),
     )
 
 

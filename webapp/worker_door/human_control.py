@@ -27,6 +27,8 @@ class ControlNow:
     """What the person says when finishing: success or failure."""
     is_drained: bool
     """After the end: all that the person did has been written."""
+    is_watch: bool = False
+    """The person only watches; the agent waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ def refresh_control(control_id: OwnControl) -> ControlNow:
     if control.is_active and control.expires_at < timezone.now():
         controls.expire_controls(trajectory_id=control.trajectory_id)
         control.refresh_from_db()
-    return ControlNow(control.pk, ControlStatus(control.status), control.claim, control.is_drained)
+    return ControlNow(
+        control.pk, ControlStatus(control.status), control.claim, control.is_drained, control.is_watch
+    )
 
 
 @env_host.patient_request

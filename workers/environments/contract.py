@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from training.contracts.config import NO_KNOBS, DesktopConfig, ProviderSection
 from training.contracts.metric_finding import MetricFinding
@@ -96,6 +96,17 @@ class Watchable(Protocol):
 
     def let_go(self) -> None:
         """After a person: every key and button is up."""
+
+
+@runtime_checkable
+class Arrangeable(Protocol):
+    """An environment on whose desktop people can make a task."""
+
+    def arrange(self, step: dict[str, Any]) -> None:
+        """Do one more step of a set-up. Raises SetupError."""
+
+    def look(self) -> dict[str, Any]:
+        """What stands on the desktop, as `workers.tasks.desktop_state` has it."""
 
 
 @runtime_checkable

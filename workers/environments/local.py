@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 
@@ -22,8 +22,9 @@ from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper
 from workers.desktops.host.messages import KeptSnapshot, Lease
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.environments.contract import AtCapacity, EnvironmentRequest
-from workers.tasks import prepare_and_score
+from workers.tasks import desktop_state, prepare_and_score
 from workers.tasks.disk_full_check import require_room
+from workers.tasks.setup_verbs import run_steps
 
 LEASE_S = 15.0
 QUOTA_WAIT_S = 60.0
@@ -139,6 +140,12 @@ class LocalEnvironment:
         if score < 1:
             require_room(self.desktop)
         return score
+
+    def arrange(self, step: dict[str, Any]) -> None:
+        run_steps([step], self.desktop)
+
+    def look(self) -> dict[str, Any]:
+        return desktop_state.look(self.desktop)
 
     def reset(self) -> None:
         self._reset_is_due = self._keeps_setups  # then `prepare` mostly brings another desktop anyway

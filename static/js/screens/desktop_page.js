@@ -17,15 +17,17 @@ let state = JSON.parse(document.getElementById("desktop-state").textContent);
 let line = "closed"; // of the screen: connecting, live, reconnecting, closed
 let isElsewhere = false; // another tab of the same person has the control
 let isDenied = false;
+let isMaking = false; // a task, here and by this person
 let note = "";
 let why = ""; // the server's reason when the desktop could not be reached
 const live = new LiveScreen(root.querySelector("[data-screen]"), `/ws/screens/${id}/`, onLine);
 
 const isMine = () => state.isMine && !isElsewhere;
+const isWatch = () => isMine() && state.isWatch; // the agent waits for this person, who may take over
 const isHeld = () => isMine() && state.controlStatus === "held";
 
 function draw() {
-  drawDesktop({ state, line, note, why, isDenied, isElsewhere, isDemonstration, isMine: isMine(), isHeld: isHeld(), isShown });
+  drawDesktop({ state, line, note, why, isDenied, isElsewhere, isDemonstration, isMine: isMine(), isWatch: isWatch(), isHeld: isHeld(), isShown });
 }
 
 function onLine(next, code, reason = "") {
@@ -55,6 +57,8 @@ function take(next) {
   const wasMine = state.isMine;
   state = next;
   if (!state.isMine) isElsewhere = false;
+  isMaking ||= state.isMine && Boolean(state.draft);
+  if (isMaking && state.draft === "done") return location.assign(`/task-editor/?draft=${id}`);
   if (wasMine && !state.isMine && state.lastControl === "expired") note = "Your control ended because this page was away.";
   connect();
   draw();
@@ -87,9 +91,11 @@ const ACTIONS = {
 
 function isShown(name) {
   if (state.isFinal) return name === "fullscreen";
-  if (name === "take") return mayControl && (isElsewhere || !state.control) && (state.hasScreen || isDemonstration) && state.status !== "evaluating";
+  if (name === "take") return mayControl && (isElsewhere || isWatch() || !state.control) && (state.hasScreen || isDemonstration) && state.status !== "evaluating";
   if (name === "back") return isMine();
-  if (name === "finish" || name === "infeasible" || name === "type") return isHeld();
+  if (name === "finish") return isHeld() && state.draft !== "arranging";
+  if (name === "infeasible") return isHeld() && !state.draft;
+  if (name === "type") return isHeld();
   return true;
 }
 
@@ -101,6 +107,14 @@ root.querySelector(".screen-type").addEventListener("submit", (event) => {
   event.preventDefault();
   live.type(event.target.elements.text.value);
   event.target.reset();
+});
+// Where a task is made: a program is opened, a file put, or the task begins here.
+root.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-draft]");
+  if (!form) return;
+  event.preventDefault();
+  ask(form.action, new FormData(form));
+  form.reset();
 });
 for (const type of ["focusin", "focusout"]) {
   root.querySelector("[data-screen]").addEventListener(type, () => {

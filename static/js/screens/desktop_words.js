@@ -12,7 +12,9 @@ export function standing(page) {
   if (line === "reconnecting") return ["warning", "Reconnecting", page.why ? unreached(page.why) : "The connection broke; nothing is lost."];
   if (line !== "live") return ["neutral", "Connecting", page.why ? unreached(page.why) : ""];
   if (page.isElsewhere) return ["warning", "In another tab", "You control this desktop in another tab."];
+  if (page.isHeld && state.draft) return ["active", "You control", state.draft === "arranging" ? "Arrange the desktop, then press Start here." : "Do the task once, then press Done."];
   if (page.isHeld) return ["active", "You control", isDemonstration ? "Do the task; what you do is recorded." : "The agent is paused; what you do is recorded."];
+  if (page.isWatch) return ["warning", "The agent waits", "Take over, or let it go on; after a minute it does by itself."];
   if (page.isMine) return ["warning", "Pausing the agent", "It finishes its turn first."];
   if (state.control) return ["warning", `Taken by ${state.controller}`, "You watch."];
   return ["good", "Live", state.source === "human" ? "The agent acts again; this trajectory is no policy sample." : "The agent acts, you watch."];
@@ -33,6 +35,7 @@ function waiting(state) {
 
 function ending({ state, isDemonstration }) {
   if (state.status === "errored") return state.errorText || "It ended with an error and was not scored.";
+  if (state.draft === "done") return "The task is proposed from what you did.";
   if (state.status === "cancelled") return isDemonstration ? "The recording was discarded." : "It was cancelled.";
   const offered = state.score >= 0.5 && state.source === "human" ? " It waits in the replay inbox." : "";
   return `The evaluator gave ${fixed(Number(state.score ?? 0))} of 1.${offered}`;

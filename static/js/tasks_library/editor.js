@@ -1,14 +1,20 @@
-// The task editor: fields and JSON are two views of one text, which the server checks while people type.
+// The task editor: fields and JSON are two views of one text, in step with each other, which the server checks
+// while people type. Of a task that was made at a desktop, ticked checks become its evaluator.
 import { postForm, Refused } from "../lib/requests.js";
 import { showHtml } from "../lib/server_html.js";
+import { joined, parted } from "./evaluator_parts.js";
+import { look } from "./task_runs.js";
 
 const PAUSE_MS = 300;
 const form = document.querySelector("[data-editor]");
 const text = form.elements.text;
 const problem = form.querySelector("[data-conversion]");
 const result = form.querySelector("[data-result]");
+const tried = form.querySelector("[data-tried]");
 const fields = [...form.querySelectorAll("[data-field]")];
-let view = "form";
+const checks = form.querySelector("[data-checks]");
+const proposed = JSON.parse(document.getElementById("task-proposal")?.textContent ?? "[]");
+const examples = JSON.parse(document.getElementById("task-examples").textContent);
 let running = null;
 let timer = 0;
 
@@ -53,24 +59,21 @@ function sync(convert) {
   try {
     convert();
     problem.hidden = true;
-    return true;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     problem.textContent = error.message;
     problem.hidden = false;
-    return false;
   }
+  return problem.hidden;
 }
 
-function open(wanted) {
-  if (wanted === view || !sync(wanted === "form" ? showFields : readFields)) return;
-  view = wanted;
-  for (const pane of form.querySelectorAll("[data-pane]")) pane.hidden = pane.dataset.pane !== view;
+// On narrow pages one of the two is seen at a time.
+function open(view) {
+  form.dataset.shows = view;
   for (const tab of form.querySelectorAll("[data-view]")) tab.setAttribute("aria-selected", tab.dataset.view === view);
 }
 
 async function check() {
-  if (view === "form" && !sync(readFields)) return;
   running?.abort();
   running = new AbortController();
   try {
@@ -92,7 +95,60 @@ function goToLine(line) {
   text.scrollTop = (line - 4) * (text.scrollHeight / lines.length);
 }
 
-form.addEventListener("input", () => {
+// --- what is chosen from lists ---------------------------------------------------------------------------
+
+const fieldOf = (name) => fields.find((field) => field.dataset.field === name);
+
+function put(name, value) {
+  fieldOf(name).value = JSON.stringify(value, null, 2);
+}
+
+function useChecks() {
+  const chosen = [...checks.querySelectorAll("input:checked")].map((box) => proposed[box.value]);
+  const { func, result: getter, expected, options, ...rest } = valueOf(fieldOf("evaluator")) ?? {};
+  put("evaluator", chosen.length ? { ...joined(chosen), ...rest, conj: "and", wait_s: rest.wait_s ?? 1 } : {});
+}
+
+function add(name, example) {
+  const field = fieldOf(name);
+  if (name === "config") put(name, [...valueOf(field), example]);
+  else if (name === "oracle") {
+    const oracle = valueOf(field) ?? {};
+    put(name, { ...oracle, actions: [...(oracle.actions ?? []), example] });
+  } else {
+    const evaluator = valueOf(field) ?? {};
+    put(name, { ...evaluator, ...joined([...parted(evaluator), example]) });
+  }
+}
+
+for (const select of form.querySelectorAll("[data-add]")) {
+  for (const name of Object.keys(examples[select.dataset.add])) select.add(new Option(name, name));
+}
+
+// --- a try of what is not saved --------------------------------------------------------------------------
+
+async function tryOut() {
+  tried.textContent = "Queued…";
+  try {
+    const answer = await postForm(form.dataset.try, new FormData(form));
+    tried.dataset.runs = `${form.dataset.try}?tried=${answer.headers.get("x-tried")}`;
+    showHtml(tried, await answer.text());
+    look(tried);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    tried.textContent = error.message;
+  }
+}
+
+form.addEventListener("input", (event) => {
+  const { target } = event;
+  if (target === text) sync(showFields);
+  else if (target.matches("[data-add]")) {
+    const name = target.value;
+    target.value = "";
+    if (name && sync(() => add(target.dataset.add, examples[target.dataset.add][name]))) sync(readFields);
+  } else if (checks?.contains(target)) sync(useChecks) && sync(readFields);
+  else if (target.dataset.field) sync(readFields);
   clearTimeout(timer);
   timer = setTimeout(check, PAUSE_MS);
 });
@@ -101,15 +157,20 @@ form.addEventListener("click", (event) => {
   if (tab) open(tab.dataset.view);
   const line = event.target.closest("[data-line]");
   if (line) goToLine(Number(line.dataset.line));
+  if (event.target.closest("[data-try-out]")) tryOut();
 });
 form.addEventListener("submit", (event) => {
-  if (view === "form" && !sync(readFields)) event.preventDefault();
+  if (!problem.hidden) {
+    event.preventDefault();
+    problem.scrollIntoView({ block: "center" });
+  }
 });
 
-if (sync(showFields)) check();
-else {
-  view = "";
-  open("json");
-  check();
+if (!sync(showFields)) open("json");
+else if (checks) {
+  sync(useChecks);
+  sync(readFields);
+  fieldOf("instruction").focus();
 }
-form.querySelector("[data-pane=form]").disabled = false; // from here on the fields are filled, and keep what is typed
+check();
+form.querySelector(".task-fields").disabled = false; // from here on the fields are filled, and keep what is typed

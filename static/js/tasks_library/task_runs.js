@@ -4,7 +4,7 @@ import { showHtml } from "../lib/server_html.js";
 
 const PAUSE_MS = 1500;
 
-async function look(holder) {
+export async function look(holder) {
   if (!holder.querySelector("[data-running]")) return;
   try {
     showHtml(holder, await getHtml(holder.dataset.runs));

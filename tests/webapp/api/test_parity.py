@@ -104,6 +104,9 @@ VERBS: dict[str, str | tuple[str, ...]] = {
     "scan-cancel": ("cancel_scan",),
     "task-editor": ("save_task",),
     "task-check": HELP,
+    "task-try": "queues runs of a task that is not saved; a script saves one and verifies it",
+    "task-new": "opens a desktop for the hands of a person",
+    "draft-step": "of a person at that desktop",
     "task-upload": ("upload_tasks",),
     "task-verification": ("verify_task",),
     "task-attacks": (
@@ -114,6 +117,7 @@ VERBS: dict[str, str | tuple[str, ...]] = {
     "trajectory-attack": ("attack_from_turn",),
     "exploit-dismiss": ("dismiss_exploit",),
     "desktop-hold": "finds a trajectory for a person at a page; a script names one",
+    "desktop-watch": "has an agent wait while a person looks at a page",
     "control-take": ("take_control",),
     "control-renew": ("renew_control",),
     "control-hand-back": ("hand_back_control",),

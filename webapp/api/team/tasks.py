@@ -121,7 +121,7 @@ class UploadOut(Schema):
 def list_task_sets(request: MemberRequest) -> Any:
     """Every set that the team can practise."""
     current = Q(tasks__replaced_in=None)
-    rows = TaskSet.objects.of(member(request).team).order_by("name")
+    rows = TaskSet.objects.listed(member(request).team)
     return list(
         rows.annotate(
             num_tasks=Count("tasks", filter=current),

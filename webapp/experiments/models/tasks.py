@@ -13,6 +13,9 @@ from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
 from webapp.accounts.models import Team
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
+WORKBENCH = "workbench_"
+"""Sets whose names begin so hold what a team tries before it saves it; people's names hold no "_"."""
+
 
 class TaskSetQuerySet(models.QuerySet["TaskSet"]):
     """Task sets by who may see them."""
@@ -20,6 +23,10 @@ class TaskSetQuerySet(models.QuerySet["TaskSet"]):
     def of(self, team: Team | int) -> "TaskSetQuerySet":
         """The team's own sets and those that all teams share."""
         return self.filter(Q(team=None) | Q(team=team))
+
+    def listed(self, team: Team | int) -> "TaskSetQuerySet":
+        """Those of the same that people choose from, by name."""
+        return self.of(team).exclude(name__startswith=WORKBENCH).order_by("name")
 
 
 class TaskSet(models.Model):
@@ -67,6 +74,10 @@ class TaskRecordQuerySet(models.QuerySet["TaskRecord"]):
     def of(self, team: Team | int) -> "TaskRecordQuerySet":
         """Tasks of the team's own sets and of those that all teams share."""
         return self.filter(Q(task_set__team=None) | Q(task_set__team=team))
+
+    def listed(self) -> "TaskRecordQuerySet":
+        """Without those of a workbench."""
+        return self.exclude(task_set__name__startswith=WORKBENCH)
 
     def named_by(self, tasks: TaskConfig, team: Team | int) -> "TaskRecordQuerySet":
         """All tasks of the set, at the revision, that the team's config names."""

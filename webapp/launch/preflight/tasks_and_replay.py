@@ -22,7 +22,7 @@ LONGEST_GRID_SIDE = 640
 def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     task_set = TaskSet.objects.of(team).filter(name=config.tasks.task_set).first()
     if task_set is None:
-        known = ", ".join(TaskSet.objects.of(team).values_list("name", flat=True)[:8]) or "none yet"
+        known = ", ".join(TaskSet.objects.listed(team).values_list("name", flat=True)[:8]) or "none yet"
         text = f"Imported are: {known}. Import one with `manage.py import_tasks`."
         yield Check("bad", f"Task set {config.tasks.task_set!r} is not imported", text, "tasks.task_set")
         return

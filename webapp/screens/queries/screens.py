@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
@@ -15,6 +15,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import TaskRecord
 from webapp.screens.models import ACTIVE_CONTROLS, Control
+from webapp.tasks_library.models import Draft
 from webapp.trajectories.models import Trajectory
 
 MAX_TASKS_SHOWN = 60
@@ -44,6 +45,7 @@ class ScreenState:
     control_status: str
     controller_id: int | None
     controller: str
+    is_watch: bool
     connection: str
     is_silent: bool
     """Its worker has not been heard of: its desktop may be lent to another trajectory."""
@@ -69,6 +71,7 @@ def state_of_screen(trajectory_id: int) -> ScreenState | None:
         control_status=control.status if control else "",
         controller_id=control.user_id if control else None,
         controller=control.user.get_username() if control else "",
+        is_watch=bool(control and control.is_watch),
         connection=control.connection if control else "",
         is_silent=row["heartbeat_at"] is not None and timezone.now() - row["heartbeat_at"] > SILENCE,
     )
@@ -89,6 +92,7 @@ def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, An
         "control": standing.control_id,
         "controlStatus": standing.control_status,
         "controller": standing.controller,
+        "isWatch": standing.is_watch,
         "isMine": standing.controller_id == user.pk and standing.control_id is not None,
         "lastControl": last.status if last else "",
         "numTurns": trajectory.num_turns,
@@ -96,7 +100,24 @@ def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, An
         "errorText": trajectory.error[:300],
         "lastFrame": trajectory.last_frame,
         "numAhead": num_ahead(trajectory),
+        "draft": _draft_standing(trajectory),
     }
+
+
+def draft_of(trajectory: Trajectory) -> Draft | None:
+    """Of a task that is made at this desktop."""
+    return Draft.objects.filter(trajectory=trajectory).first() if is_demonstration(trajectory) else None
+
+
+def _draft_standing(trajectory: Trajectory) -> str:
+    """What a person who makes a task here does: arranging, doing, done; "" where none is made."""
+    if not is_demonstration(trajectory):
+        return ""
+    known = Draft.objects.filter(trajectory=trajectory)
+    row = known.values_list("start_turn", Q(end__isnull=False)).first()
+    if row is None:
+        return ""
+    return "done" if row[1] else "arranging" if row[0] is None else "doing"
 
 
 def num_ahead(trajectory: Trajectory) -> int:
@@ -110,7 +131,7 @@ def demonstrable_tasks(
     team: Team, desktops: DesktopConfig, words: str = "", family: str = "", split: str = ""
 ) -> QuerySet[TaskRecord]:
     """Tasks that such desktops can run and that fit the filter, in a stable order."""
-    rows = TaskRecord.objects.of(team).current().runnable(desktops).select_related("task_set")
+    rows = TaskRecord.objects.of(team).current().listed().runnable(desktops).select_related("task_set")
     if family:
         rows = rows.filter(family=family)
     if split:

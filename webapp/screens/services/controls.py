@@ -17,7 +17,7 @@ from django.utils import timezone
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import AuditAction
-from webapp.accounts.services.audit_log import log_action
+from webapp.accounts.services.audit_log import log_action, log_viewing
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
@@ -37,6 +37,8 @@ from webapp.trajectories.services.trajectories import take_out_of_group
 
 CONTROL_TTL = timedelta(seconds=20)
 """How long control outlives its tab: long enough to reload the page."""
+WATCH_LIMIT = timedelta(seconds=60)
+"""How long an agent waits for someone who only watches."""
 CONTROLLABLE = (TrajectoryStatus.QUEUED, TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING)
 
 
@@ -52,9 +54,10 @@ class NotControllable(Exception):
     """Raised when a trajectory has no desktop that a person could control; the message says why."""
 
 
-def request_control(*, trajectory: Trajectory, user: User) -> Control:
+def request_control(*, trajectory: Trajectory, user: User, is_watch: bool = False) -> Control:
     """Ask for control; the env worker grants it when the agent's turn is over.
 
+    `is_watch`: the agent only waits, until the person takes the desktop over or lets it go on.
     Asking again while one has it answers with the same row. Raises ControlTaken, NotControllable.
     """
     if trajectory.status not in CONTROLLABLE:
@@ -68,25 +71,51 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
     try:
         with transaction.atomic():
             expires_at = timezone.now() + CONTROL_TTL
-            control = Control.objects.create(trajectory=trajectory, user=user, expires_at=expires_at)
-            _record(AuditAction.TOOK_CONTROL, control)
+            control = Control.objects.create(
+                trajectory=trajectory, user=user, expires_at=expires_at, is_watch=is_watch
+            )
+            if is_watch:
+                team, pk = trajectory.team_id, trajectory.pk
+                log_viewing(person=user, team=team, kind="trajectory", object_id=pk, how="hold")
+            else:
+                _record(AuditAction.TOOK_CONTROL, control)
             _announce(control)
             return control
     except IntegrityError:
         holder = Control.objects.select_related("user").get(trajectory=trajectory, status__in=ACTIVE_CONTROLS)
     if holder.user_id != user.pk:
         raise ControlTaken(holder.user.get_username())
+    if holder.is_watch and not is_watch:
+        _take_over(holder)
     return holder
 
 
-def hold_next(*, experiment: Experiment, user: User) -> Control:
+@transaction.atomic
+def _take_over(control: Control) -> None:
+    """Who watched wants the desktop now."""
+    Control.objects.filter(pk=control.pk).update(is_watch=False)
+    control.refresh_from_db()
+    _record(AuditAction.TOOK_CONTROL, control)
+    _announce(control)
+
+
+def watch(*, trajectory: Trajectory, user: User) -> int:
+    """Have the agent wait for a person who watches; which trajectory it is: this one, or where that is over,
+    the one of its experiment that begins next. Raises ControlTaken, NotControllable.
+    """
+    if trajectory.is_final and trajectory.experiment is not None:
+        return hold_next(experiment=trajectory.experiment, user=user, is_watch=True).trajectory_id
+    return request_control(trajectory=trajectory, user=user, is_watch=True).trajectory_id
+
+
+def hold_next(*, experiment: Experiment, user: User, is_watch: bool = False) -> Control:
     """Ask for control of the experiment's trajectory that begins next: its agent waits before its first turn,
     however short the task is. Raises NotControllable when none is to begin.
     """
     waiting = experiment.trajectories.exclude(controls__status__in=ACTIVE_CONTROLS)
     for status in (TrajectoryStatus.RESETTING, TrajectoryStatus.QUEUED):
         if (found := waiting.filter(status=status).order_by("pk").first()) is not None:
-            return request_control(trajectory=found, user=user)
+            return request_control(trajectory=found, user=user, is_watch=is_watch)
     raise NotControllable("No trajectory is about to begin; try again when the next step samples.")
 
 
@@ -114,6 +143,7 @@ def attach_connection(*, control_id: int, user_id: int, connection: str) -> Cont
 def renew_control(*, control_id: int, user_id: int) -> bool:
     """The person's tab is still open; False when control is over."""
     mine = Control.objects.filter(pk=control_id, user_id=user_id, status__in=ACTIVE_CONTROLS)
+    mine = mine.exclude(is_watch=True, requested_at__lt=timezone.now() - WATCH_LIMIT)
     return bool(mine.update(expires_at=timezone.now() + CONTROL_TTL))
 
 
@@ -154,7 +184,7 @@ def move_control(control: Control, to: ControlStatus, **values: Any) -> bool:
     if not Control.objects.filter(pk=control.pk, status__in=sources).update(status=to, **values):
         return False
     control.refresh_from_db()
-    if to not in ACTIVE_CONTROLS:
+    if to not in ACTIVE_CONTROLS and not control.is_watch:
         _record(
             AuditAction.ENDED_CONTROL,
             control,

@@ -16,6 +16,7 @@ from webapp.worker_door import human_control as calls
 from webapp.worker_door.assignments import Assignment
 from webapp.worker_door.human_control import ControlNow, ControlStatus
 from webapp.worker_door.trajectories import TrajectoryNow
+from workers.env.takeover.task_draft import TaskDraft
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
 from workers.environments.contract import Watchable
 from workers.environments.registry import Environment
@@ -27,7 +28,7 @@ NOTICE = "A person used this desktop since your last action."
 
 
 class DemonstrationAbandoned(Exception):
-    """Raised when a demonstration has lost its person: there is no agent to go on."""
+    """Raised when a demonstration has lost its person, or made a task: there is no agent to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,12 @@ class Takeover:
     is_finished: bool
     last_action: Action | None
     duration_s: float
+    has_acted: bool = True
+    """Off: the agent waited for a person who only watched."""
 
     def text_for_agent(self, text: str, num_decided: int) -> str:
         """What the agent reads at its next turn; `text` is what it would have read."""
-        return NOTICE if num_decided else text
+        return NOTICE if num_decided and self.has_acted else text
 
 
 class Takeovers:
@@ -60,6 +63,7 @@ class Takeovers:
         self._turns = turns
         """The rollout's own list; a person's turns are added to it."""
         self._after_turn = after_turn
+        self._draft = TaskDraft(assignment, environment) if assignment.is_draft else None
 
     def may_begin(self, now: TrajectoryNow) -> bool:
         """Whether there is anything to `wait` for: a person who wants the desktop, or a demonstration."""
@@ -70,17 +74,22 @@ class Takeovers:
 
         Raises DemonstrationAbandoned when there is no agent either.
         """
-        started = time.monotonic()
+        started, has_waited = time.monotonic(), False
         while True:
             control = self._active_control()
-            if control is not None and reports().request(calls.grant_control, control.pk):
+            if control is not None and control.is_watch:
+                has_waited = True
+                if has_ended():
+                    return None
+            elif control is not None and reports().request(calls.grant_control, control.pk):
                 now = reports().request(calls.refresh_control, control.pk)
                 takeover = self._attend(now, has_ended, started)
                 if takeover.is_finished or self._has_agent or has_ended():
                     return takeover
                 started = time.monotonic()
             elif self._has_agent:
-                return None
+                waited_s = time.monotonic() - started
+                return Takeover(False, None, waited_s, has_acted=False) if has_waited else None
             elif time.monotonic() - started > ABANDONED_S or has_ended():
                 raise DemonstrationAbandoned
             time.sleep(POLL_S)
@@ -96,11 +105,16 @@ class Takeovers:
         recorder = TurnRecorder(control, self._assignment, self._environment, self._turns, self._after_turn)
         while control.status == ControlStatus.HELD and not has_ended():
             recorder.poll()
+            if self._draft:
+                self._draft.poll(recorder.num_turns)
             time.sleep(POLL_S)
             control = reports().request(calls.refresh_control, control.pk)
         recorder.drain()
         if isinstance(self._environment, Watchable):
             self._environment.let_go()  # a web process that was killed has let go of nothing
         is_finished = control.status == ControlStatus.FINISHED
+        if is_finished and self._draft:
+            self._draft.finish(len(self._turns))
+            raise DemonstrationAbandoned  # what a task is made from is no try of one, and has no score
         last_action = recorder.record_finish(control.claim) if is_finished else recorder.last_action
         return Takeover(is_finished, last_action, time.monotonic() - started)

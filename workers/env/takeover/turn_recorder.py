@@ -59,6 +59,10 @@ class TurnRecorder:
         for done in reports().request(human_actions, self._control.pk, self._next_index):
             self._record(done)
 
+    def num_turns(self) -> int | None:
+        """Turns so far; None while one is under way."""
+        return len(self._turns) if self._open is None else None
+
     def drain(self) -> None:
         """After the end: wait until the proxy has written down everything, then take it."""
         deadline = time.monotonic() + DRAIN_LIMIT_S
