@@ -98,6 +98,11 @@ class EntryFilter:
         """True when anything but the verdict and the order is set."""
         return bool(self.family or self.experiment or self.age or self.search or self.num_more)
 
+    @property
+    def by_cluster(self) -> bool:
+        """Whether one row stands for near-identical entries: where they wait, unless one cluster is shown."""
+        return self.verdict == Verdict.INBOX and not self.cluster
+
     def apply(self, rows: QuerySet[ReplayEntry]) -> QuerySet[ReplayEntry]:
         """`rows` narrowed to this filter."""
         if self.verdict != ALL:

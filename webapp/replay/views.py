@@ -23,7 +23,8 @@ from webapp.replay.fit_for_experiments import fits_of
 from webapp.replay.models import Verdict
 from webapp.replay.models.entries import stream_of
 from webapp.replay.queries import entries as entry_queries
-from webapp.replay.services.bulk_labels import MAX_BULK, BulkLabel, label_many
+from webapp.replay.queries.queue import QUEUE_SIZE, queue_after
+from webapp.replay.services.bulk_labels import MAX_BULK, BulkLabel, label_alike, label_many
 from webapp.replay.services.labels import (
     LabelConflict,
     NothingToUndo,
@@ -55,7 +56,7 @@ def inbox(request: MemberRequest) -> HttpResponse:
     chosen = EntryFilter.from_query(request.GET)
     found = entry_queries.counts_and_cursor(team_id, chosen)
     counts = found.by_verdict
-    queue = entry_queries.queue_after(team_id, chosen, None, entry_queries.QUEUE_SIZE)
+    queue = queue_after(team_id, chosen, None, QUEUE_SIZE)
     wanted = whole_number(request.GET.get("entry", "") or "0", "entry")
     if wanted and wanted not in {entry.pk for entry in queue}:
         queue = [*entry_queries.entry_rows(team_id).filter(pk=wanted), *queue]
@@ -79,7 +80,7 @@ def inbox(request: MemberRequest) -> HttpResponse:
             "start": start,
             "mayLabel": may_label(membership),
             "counts": counts,
-            "hasMore": len(queue) >= entry_queries.QUEUE_SIZE,
+            "hasMore": len(queue) >= QUEUE_SIZE,
         },
     }
     return render(request, "replay/inbox.html", ctx)
@@ -106,7 +107,7 @@ def _upcoming(
     found: dict[str, Any] = {"entries": entry_queries.player_entries(membership.team_id, wanted)}
     if before is not None:
         chosen = EntryFilter.from_query(request.GET)
-        queue = entry_queries.queue_after(membership.team_id, chosen, before, entry_queries.QUEUE_SIZE)
+        queue = queue_after(membership.team_id, chosen, before, QUEUE_SIZE)
         ctx = {"queue": queue}
         found["rows"] = render_to_string("replay/parts/queue_rows.html", ctx, request) if queue else ""
     return found
@@ -120,16 +121,20 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
     body = json_body(request) if is_json else request.POST.dict()
     lacking = _lacking(body, "need")
     tags = body.get("tags")
+    number = 1
+    shared = {
+        "entry": entry,
+        "user": request.user,
+        "verdict": body.get("verdict"),
+        "expected_verdict": body.get("expected_verdict"),
+        "trim": body.get("trim") in (True, "1"),
+    }
     try:
-        event = label_entry(
-            entry=entry,
-            user=request.user,
-            verdict=body.get("verdict"),
-            tags=tags.split(",") if isinstance(tags, str) else tags,
-            note=body.get("note"),
-            expected_verdict=body.get("expected_verdict"),
-            trim=body.get("trim") in (True, "1"),
-        )
+        if body.get("alike") is True and body.get("verdict") and entry.cluster is not None:
+            number = label_alike(**shared)
+        else:
+            tagged = tags.split(",") if isinstance(tags, str) else tags
+            label_entry(**shared, tags=tagged, note=body.get("note"))
     except LabelConflict as conflict:
         if not is_json:
             messages.error(request, str(conflict))
@@ -143,9 +148,7 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
     if not is_json:
         return redirect("replay-detail", pk)
     answer = _upcoming(request, request.membership, *lacking)
-    return JsonResponse(
-        {"entry": entry_queries.label_json(entry), "event": event.pk if event else None, **answer}
-    )
+    return JsonResponse({"entry": entry_queries.label_json(entry), "number": number, **answer})
 
 
 @require_POST

@@ -4,7 +4,7 @@ import { showEntry } from "./entry_panel.js";
 import { EntryLoader, wanted } from "./entry_loader.js";
 import { EntryPlayer } from "./entry_player.js";
 import { startControls } from "./inbox_controls.js";
-import { countVerdict } from "./inbox_counts.js";
+import { countMoved } from "./inbox_counts.js";
 import { InboxQueue } from "./inbox_queue.js";
 import { LabelOutbox } from "./label_outbox.js";
 import * as labelling from "./labelling_state.js";
@@ -27,6 +27,7 @@ const loader = new EntryLoader({
   },
 });
 let state = labelling.newLabelling({ order: queue.ids(), entries: stored.entries, position: stored.start, hasMore: stored.hasMore });
+let drawnId = null;
 let pressedAtMs = 0;
 let offered = ""; // entry and verdict whose trim was offered: the next press of the key takes it
 
@@ -41,6 +42,7 @@ function show(next) {
   if (entry?.turns) {
     player.show(entry);
     showEntry(root, entry);
+    showAlike(entry.id);
   }
   queue.mark(state);
   find("session").textContent = state.numLabelled ? `${state.numLabelled} labelled in this session` : "";
@@ -61,10 +63,12 @@ function showProblem(text) {
   find("problem").querySelector("span").textContent = text;
 }
 
-function count(from, to) {
-  if (from === to) return;
-  countVerdict(from, -1);
-  countVerdict(to, 1);
+function showAlike(id) {
+  const number = queue.numAlike(id);
+  find("alike-box").hidden = !number;
+  find("alike-number").textContent = number + 1;
+  if (drawnId !== id) find("alike-all").checked = true;
+  drawnId = id;
 }
 
 // --- labels ----------------------------------------------------------------------------------------
@@ -94,13 +98,15 @@ async function send(change, { isAdvancing = false, trim = false } = {}) {
   }
   showProblem("");
   const before = entry.verdict;
+  const alike = Boolean(change.verdict) && queue.numAlike(entry.id) > 0 && find("alike-all").checked;
   const labelled = labelling.label(state, entry.id, change, "you");
-  count(before, change.verdict ?? before);
+  countMoved(before, change.verdict ?? before, 1);
   show(isAdvancing ? labelling.move(labelled, 1) : labelled);
   const more = wanted(state);
   try {
     const url = `/replay/${entry.id}/label/?${root.dataset.query}`;
-    const answer = await outbox.post(url, { ...change, trim, expected_verdict: before, need: more.ids, before: more.before });
+    const answer = await outbox.post(url, { ...change, trim, alike, expected_verdict: before, need: more.ids, before: more.before });
+    countMoved(before, change.verdict ?? before, answer.number - 1);
     take({ entries: [answer.entry, ...answer.entries], rows: answer.rows });
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -114,7 +120,7 @@ function rollBack(id, refused) {
   const [reverted] = labelling.revert(state, id);
   const theirs = refused.body.entry;
   const next = theirs ? labelling.putEntries(reverted, [theirs]) : reverted;
-  count(now.verdict, next.known.get(id).verdict);
+  countMoved(now.verdict, next.known.get(id).verdict, 1);
   showProblem(`${refused.message} ${refused.status === 409 ? "Your key was not counted." : "This label was not stored."}`);
   show(labelling.goTo(next, id));
 }
@@ -123,14 +129,16 @@ async function undo() {
   if (!stored.mayLabel) return;
   showProblem("");
   const [reverted, item] = labelling.revert(state);
+  const verdict = item && state.known.get(item.id).verdict;
   if (item) {
-    count(state.known.get(item.id).verdict, item.before.verdict);
+    countMoved(verdict, item.before.verdict, 1);
     show(labelling.goTo(reverted, item.id));
   }
   try {
     const answer = await outbox.post(root.dataset.undoUrl, { whole: !item });
     const labels = answer.labels.filter((label) => state.known.has(label.id) || answer.number === 1);
     if (!item && answer.number > 1) return location.reload();
+    if (item) countMoved(verdict, item.before.verdict, answer.number - 1);
     state = labelling.putEntries(state, labels);
     take({ entries: answer.entries });
     if (!item && answer.entries[0]) comeBack(answer.entries[0].id, answer.row);

@@ -2,7 +2,7 @@
 const root = document.getElementById("curate");
 
 function add(node, delta) {
-  if (node) node.textContent = String(Number(node.textContent) + delta);
+  if (node) node.textContent = (Number(node.textContent.replaceAll(",", "")) + delta).toLocaleString("en-US");
 }
 
 // `delta` entries more have this verdict.
@@ -12,6 +12,13 @@ export function countVerdict(verdict, delta) {
   for (const node of root.parentElement.querySelectorAll("[data-bulk-number]")) add(node, delta);
   const expected = root.parentElement.querySelector("#bulk input[name=expected]");
   if (expected) expected.value = String(Number(expected.value) + delta);
+}
+
+// So many of one verdict have another now.
+export function countMoved(from, to, number) {
+  if (from === to || !number) return;
+  countVerdict(from, -number);
+  countVerdict(to, number);
 }
 
 // One more entry came, with no verdict yet.

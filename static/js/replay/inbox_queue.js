@@ -12,6 +12,11 @@ export class InboxQueue {
     return [...this.list.querySelectorAll("[data-entry]")].map((row) => Number(row.dataset.entry));
   }
 
+  // Near-identical entries that this one stands for.
+  numAlike(id) {
+    return Number(this.list.querySelector(`[data-entry="${id}"]`)?.dataset.alike ?? 0);
+  }
+
   append(rows) {
     insertHtml(this.list, rows);
   }

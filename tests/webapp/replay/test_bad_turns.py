@@ -11,7 +11,7 @@ from webapp.accounts.models import Role
 from webapp.lib.request_values import BadValue
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry
-from webapp.replay.queries.entries import queue_after
+from webapp.replay.queries.queue import queue_after
 from webapp.replay.queries.rules import Rules, admit
 from webapp.replay.queries.sorting import Surroundings
 from webapp.replay.services.bulk_labels import BulkLabel, label_many

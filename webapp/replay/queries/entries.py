@@ -15,17 +15,15 @@ from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of
-from webapp.replay.filters import NEWEST, PROBLEMS, SORTS, EntryFilter
+from webapp.replay.filters import PROBLEMS, SORTS, EntryFilter
 from webapp.replay.fit_for_experiments import fit_of, target_experiment
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
 from webapp.replay.models.entries import stream_of
-from webapp.replay.queries.sorting import Surroundings, ordered_ids
 from webapp.replay.turn_edits import TurnEdit, edit_words
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import turn_json
 from webapp.trajectories.viewer_parts import end_frame
 
-QUEUE_SIZE = 50
 PREFETCH = 3
 """Entries after the current one whose data and images the browser holds already."""
 MAX_CHOICES = 50
@@ -55,22 +53,6 @@ def entry_rows(team_id: int) -> QuerySet[ReplayEntry]:
     return rows.defer("outline", "trajectory__task__spec", "trajectory__experiment__config").order_by(
         "has_bad_turns", "-id"
     )
-
-
-def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit: int) -> list[ReplayEntry]:
-    """The next entries of a queue, behind `before_id` in its order."""
-    if chosen.sort != NEWEST:
-        around = Surroundings(team_id)
-        ids = ordered_ids(team_id, chosen, around, after=before_id)[:limit]
-        found = {entry.pk: entry for entry in entry_rows(team_id).filter(pk__in=ids)}
-        return [found[pk] for pk in ids if pk in found]
-    rows = chosen.apply(entry_rows(team_id))
-    if before_id is not None:
-        last = ReplayEntry.objects.filter(team_id=team_id, pk=before_id)
-        is_flawed = bool(last.values_list("has_bad_turns", flat=True).first())
-        behind = Q(has_bad_turns=is_flawed, pk__lt=before_id)
-        rows = rows.filter(behind if is_flawed else behind | Q(has_bad_turns=True))
-    return list(rows[:limit])
 
 
 def player_entries(

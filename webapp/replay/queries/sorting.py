@@ -23,6 +23,7 @@ COLUMNS = (
     "trajectory__policy_version",
     "trajectory__source",
     "has_bad_turns",
+    "cluster",
 )
 
 
@@ -37,6 +38,7 @@ class Facts(NamedTuple):
     policy_version: int | None
     source: str
     has_bad_turns: bool = False
+    cluster: int | None = None
 
 
 class Surroundings:
@@ -100,12 +102,22 @@ def ordered_ids(
     def key(facts: Facts) -> tuple[bool, Any]:
         return facts.has_bad_turns, chosen_key(facts)
 
+    if chosen.by_cluster:
+        found = _first_of_each(found, key)
     keyed = sorted((key(facts), -facts.pk) for facts in found)
     if after is None:
         return [-negative for _, negative in keyed]
     row = everything.filter(pk=after).values_list(*COLUMNS).first()
     place = (key(Facts(*row)), -after) if row else None
     return [-negative for value, negative in keyed if place is None or (value, negative) > place]
+
+
+def _first_of_each(found: list[Facts], key: Callable[[Facts], Any]) -> list[Facts]:
+    """Of every cluster the entry that comes first; those that were not compared yet stand for themselves."""
+    first: dict[int, Facts] = {}
+    for facts in sorted(found, key=lambda one: (key(one), -one.pk), reverse=True):
+        first[facts.pk if facts.cluster is None else -facts.cluster] = facts
+    return list(first.values())
 
 
 def _key(sort: str, around: Surroundings) -> Callable[[Facts], Any]:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from webapp.accounts.models import AuditAction
 from webapp.lib.request_values import BadValue
 from webapp.lib.tags import MAX_TAGS
-from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry
+from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, Verdict
 from webapp.replay.services.labels import (
     LABEL_COLUMNS,
     LIKENESS_COLUMNS,
@@ -20,6 +20,7 @@ from webapp.replay.services.labels import (
     assign,
     check_label,
     follow_edit,
+    label_entry,
     record_label,
     snapshot,
     to_settle,
@@ -42,8 +43,34 @@ class BulkLabel:
     """Not accepted: turns of them were unparsable or refused."""
 
 
+def label_alike(
+    *, entry: ReplayEntry, user: User, verdict: str, expected_verdict: str | None = None, trim: bool = False
+) -> int:
+    """One verdict for an entry and all near-identical ones that wait, with one undo; how many changed.
+
+    Raises as `label_entry` does; of the others, those with unparsable or refused turns are left when
+    they may not be trimmed.
+    """
+    batch = secrets.token_hex(16)
+    with transaction.atomic():
+        waiting = ReplayEntry.objects.filter(team_id=entry.team_id, verdict=Verdict.INBOX)
+        others = waiting.filter(cluster=entry.cluster).exclude(pk=entry.pk)
+        done = label_many(entries=others, user=user, verdict=verdict, trim=trim, batch=batch)
+        own = label_entry(
+            entry=entry, user=user, verdict=verdict, expected_verdict=expected_verdict, trim=trim
+        )
+        LabelEvent.objects.filter(pk=own.pk if own else None).update(batch=batch)
+    return done.changed + (own is not None)
+
+
 def label_many(
-    *, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_tag: str = "", trim: bool = False
+    *,
+    entries: QuerySet[ReplayEntry],
+    user: User,
+    verdict: str,
+    add_tag: str = "",
+    trim: bool = False,
+    batch: str = "",
 ) -> BulkLabel:
     """One verdict, and one more tag, for all of `entries`, one undoable event each.
 
@@ -52,7 +79,7 @@ def label_many(
     its bad turns, unless no good one is left.
     """
     wanted = check_label(verdict, None, None)
-    batch = secrets.token_hex(16)
+    batch = batch or secrets.token_hex(16)
     with transaction.atomic():
         free = entries.exclude(pk__in=to_settle())
         rows = list(free.select_for_update(of=("self",)).order_by("id")[:MAX_BULK])
