@@ -79,7 +79,7 @@ def test_the_page_opens_with_two_that_ended_differently_at_their_divergence(clie
     assert (left.score, right.score, right.member) == (1.0, 0.0, 1)
     assert response.context["divergence"] == 1
     page = page_text(response)
-    assert 'They part at <a href="#divergence">turn 2</a>; the 1 turn before is alike' in page
+    assert 'First divergence: <a href="#divergence">turn 2</a>; the 1 turn before is alike' in page
     assert page.index("Type “save”") > page.index('id="divergence"') > page.index("Type “open”")
 
 

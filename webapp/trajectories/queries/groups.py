@@ -4,12 +4,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import CharField, QuerySet, Subquery, Sum, Value
+from django.db.models import Case, CharField, QuerySet, Subquery, Sum, TextField, Value, When
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.number_text import plural
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source, TrajectoryStatus
+from webapp.lib.statements.json_keys import text_of
 from webapp.live.models import Stream
 from webapp.trajectories.alignment import turns_alike
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
@@ -100,7 +101,7 @@ def group_lane(
         group.replay_uses.select_related("entry__trajectory", "entry__labelled_by").order_by("step", "id")
     )
     injected = [use.entry.trajectory for use in uses]
-    cells = lane_cells([t.pk for t in members + injected])
+    cells = lane_cells([t.pk for t in members + injected], range(first, first + num_shown))
     watched = cells.get(watched_id or (members[0].pk if members else 0), [])
     replaced = {use.replaced_id for use in uses}
     rows = [
@@ -129,6 +130,7 @@ def group_lane(
     largest = max((abs(row.advantage or 0.0) for row in rows), default=0.0) or 1.0
     for row in rows:
         row.shown = row.cells[first : first + num_shown]
+        _mark_segments(row.shown)
         row.advantage_percent = round(100 * abs(row.advantage or 0.0) / largest, 1)
     num_columns = max((len(row.cells) for row in rows), default=0)
     return Lane(group=group, rows=rows, num_columns=num_columns, first=first)
@@ -140,11 +142,24 @@ def has_long_lane(group: Group) -> bool:
     return num_turns > MAX_INLINE_CELLS
 
 
-def lane_cells(trajectory_ids: list[int]) -> dict[int, list[BriefTurn]]:
-    """trajectory id -> its turns."""
+def _mark_segments(cells: list[BriefTurn]) -> None:
+    """Say at which cells other weights began to act."""
+    before = ""
+    for cell in cells:
+        cell.begins_segment = bool(cell.weights) and cell.weights != before
+        before = cell.weights or before
+
+
+def lane_cells(trajectory_ids: list[int], shown: range = range(0)) -> dict[int, list[BriefTurn]]:
+    """trajectory id -> its turns; those that are shown know their weights, which their completions hold."""
     found: dict[int, list[BriefTurn]] = defaultdict(list)
     turns = TurnRecord.objects.filter(trajectory_id__in=trajectory_ids).order_by("trajectory_id", "index")
-    for row in brief_rows(turns)[:MAX_LANE_TURNS]:
+    keys = ("completion__policy_version", "completion__policy_versions")
+    weights = [
+        Case(When(index__gte=shown.start, index__lt=shown.stop, then=text_of(key)), output_field=TextField())
+        for key in keys
+    ]
+    for row in brief_rows(turns, *weights)[:MAX_LANE_TURNS]:
         found[row[0]].append(BriefTurn(*row))
     return found
 

@@ -56,13 +56,13 @@ def brief_turns(trajectory: Trajectory) -> list[BriefTurn]:
     return [BriefTurn(*row) for row in brief_rows(trajectory.turns.order_by("index"))]
 
 
-def brief_rows(turns: QuerySet[TurnRecord]) -> QuerySet[TurnRecord, Any]:
-    """The fields of a `BriefTurn` of each, in their order."""
+def brief_rows(turns: QuerySet[TurnRecord], *more: Any) -> QuerySet[TurnRecord, Any]:
+    """The fields of a `BriefTurn` of each, in their order; `more`: expressions for the last ones."""
     action_json, terms_json = Cast("action", TextField()), Cast("terms", TextField())
     earlier_json = Cast("earlier_actions", TextField())
     return turns.values_list(
         *("trajectory_id", "index", "frame", "width", "height"),
-        *(action_json, "parse_error", "action_error", terms_json, "source", earlier_json),
+        *(action_json, "parse_error", "action_error", terms_json, "source", earlier_json, *more),
     )
 
 
