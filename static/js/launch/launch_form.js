@@ -10,11 +10,18 @@ import { exportFile, isYaml, openView, showPane } from "./yaml_view.js";
 
 form.addEventListener("input", (event) => {
   if (event.target.matches("[data-knob-search], [data-changed-only]")) return filterKnobs();
+  if (event.target.dataset.mirror) return; // once it is whole
   markChanges();
   if (event.target.matches("[data-knob] select")) filterKnobs();
   checkSoon();
 });
 form.addEventListener("change", (event) => {
+  const name = event.target.dataset.mirror;
+  if (name && fieldNamed(name)) {
+    fieldNamed(name).value = event.target.value;
+    markChanges();
+    return checkSoon();
+  }
   if (!event.target.matches("[data-import]") || !event.target.files.length) return;
   convert(importFile(event.target.files[0]));
   event.target.value = "";

@@ -16,6 +16,7 @@ from webapp.launch.preflight.clip import clip_checks
 from webapp.launch.preflight.duration import Duration, expected_duration
 from webapp.launch.preflight.hosts import host_checks
 from webapp.launch.preflight.model_and_folders import checkpoint_folder_check, model_checks, reference_checks
+from webapp.launch.preflight.needs import Need, needs_of
 from webapp.launch.preflight.osworld import osworld_warnings
 from webapp.launch.preflight.tasks_and_replay import replay_checks, task_checks
 from webapp.launch.preflight.token_budgets import budget_checks
@@ -34,6 +35,8 @@ class Preflight:
     """1 = next."""
     num_active: int
     duration: Duration
+    needs: tuple[Need, ...] = ()
+    """Of a preset for GPUs."""
 
     @property
     def may_launch(self) -> bool:
@@ -62,6 +65,7 @@ def run_preflight(config: ExperimentConfig, *, team: Team, preset: str = "", pri
         queue_position=ahead + 1,
         num_active=Experiment.objects.filter(status__in=ACTIVE_STATUSES).count(),
         duration=expected_duration(config, team=team, preset=preset),
+        needs=needs_of(config, checks),
     )
 
 
