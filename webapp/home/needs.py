@@ -68,11 +68,6 @@ def needs_of(team: Team, person: User, ended: list[Row]) -> list[Need]:
     return [*_people(team), *_alarms(team), *_bad_runs(ended), *_labels(team, person)]
 
 
-def sample_of(team: Team) -> Experiment | None:
-    """The recorded run that is there already."""
-    return Experiment.objects.filter(team=team, is_sample=True).order_by("pk").first()
-
-
 def _people(team: Team) -> list[Need]:
     held = Control.objects.filter(trajectory__team=team, status__in=ACTIVE_CONTROLS)
     return [

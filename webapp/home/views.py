@@ -7,8 +7,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, current_membership, member
+from webapp.accounts.models import Role
 from webapp.home.finds import found_for
-from webapp.home.needs import needs_of, runs_of, sample_of
+from webapp.home.guide import guide_of
+from webapp.home.needs import needs_of, runs_of
 from webapp.live.event_publishing import last_seq
 
 MAX_QUERY = 120
@@ -17,9 +19,10 @@ MAX_QUERY = 120
 @require_safe
 def show_home(request: MemberRequest) -> HttpResponse:
     """What needs a person, what runs, and how to begin."""
-    team = member(request).team
+    held = member(request)
     cursor = last_seq("queue")
-    return render(request, "home/home.html", {**_needs(request), "sample": sample_of(team), "cursor": cursor})
+    guide = guide_of(held.team, request.user, may_launch=Role(held.role).includes(Role.OPERATOR))
+    return render(request, "home/home.html", {**_needs(request), "guide": guide, "cursor": cursor})
 
 
 @require_safe

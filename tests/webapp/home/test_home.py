@@ -11,8 +11,10 @@ from testing.factories import make_experiment, make_replay_entry, make_team, mak
 from testing.page_text import page_text
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.accounts.models import Role, Team
+from webapp.accounts.services.audit_log import log_viewing
 from webapp.experiments.models import Experiment
 from webapp.experiments.services.alarms import record_alarms
+from webapp.replay.services.labels import label_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +55,27 @@ def test_it_names_what_needs_a_person_and_leaves_history_out():
     assert "fell long ago" not in text
     assert "of others" not in text
     assert "The replay inbox waits: 1 trajectory" in text
+
+
+def test_the_first_run_is_guided_step_by_step_and_the_sample_stays_reachable():
+    team = make_team()
+    client, person = Client(), make_user(Role.OPERATOR, team=team)
+    client.force_login(person)
+
+    def standing() -> tuple[list[bool], str]:
+        guide = client.get("/").context["guide"]
+        return [step.is_done for step in guide.steps], guide.next_step.url if guide.next_step else "over"
+
+    assert standing() == ([False] * 4, "/experiments/launch/?preset=first-desk")
+    run = make_experiment(team=team, status="running")
+    make_experiment(team=team, status="finished", ended_at=timezone.now(), is_sample=True)
+    assert standing() == ([True, False, False, False], f"/experiments/{run.pk}/?tab=desktops")
+    log_viewing(person=person, team=team, kind="trajectory", object_id=1, how="screen")
+    assert standing() == ([True, True, False, False], f"/experiments/{run.pk}/")
+    Experiment.objects.filter(pk=run.pk).update(status="finished", ended_at=timezone.now())
+    label_entry(entry=make_replay_entry(team=team), user=person, verdict="accepted")
+    assert standing() == ([True] * 4, "over")
+    assert "Open the sample" in page_text(client.get("/"))
 
 
 def test_what_is_found_is_the_teams_and_what_may_be_done_follows_the_role():
