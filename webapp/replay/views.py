@@ -122,7 +122,7 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
     lacking = _lacking(body, "need")
     tags = body.get("tags")
     number = 1
-    shared = {
+    shared: dict[str, Any] = {
         "entry": entry,
         "user": request.user,
         "verdict": body.get("verdict"),
