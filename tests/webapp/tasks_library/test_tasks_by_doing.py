@@ -211,10 +211,8 @@ def test_a_desktop_is_opened_arranged_and_proposed(client: Client, operator):
     )
     client.post(url, {"do": "file", "path": "plan.txt", "content": "first\n"})
     refused = client.post(url, {"do": "open", "command": '"'})
-    assert (refused.status_code, refused.json()["error"]) == (
-        400,
-        "command cannot be read: No closing quotation.",
-    )
+    assert refused.status_code == 400
+    assert refused.json()["error"] == "command: cannot be read: No closing quotation."
     draft.refresh_from_db()
     assert draft.steps[0]["step"]["parameters"] == {"command": ["mousepad", "my plan.txt"]}
     drafts.note_step(trajectory_id=trajectory.pk, index=1, error="no room")
