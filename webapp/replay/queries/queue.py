@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from typing import Any
+
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from webapp.replay.filters import NEWEST, EntryFilter
@@ -26,16 +28,20 @@ def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit:
         return [found[pk] for pk in ids if pk in found]
     rows = _with_alike(chosen.apply(entry_rows(team_id)), team_id, chosen)
     if chosen.by_cluster:
-        is_before = Q(has_bad_turns__lt=OuterRef("has_bad_turns")) | Q(
-            has_bad_turns=OuterRef("has_bad_turns"), pk__gt=OuterRef("pk")
-        )
-        rows = rows.exclude(Exists(_alike(team_id, chosen).filter(is_before)))
+        rows = rows.filter(Q(cluster=None) | Q(pk__in=_first_of_each(team_id, chosen)))
     if before_id is not None:
         last = ReplayEntry.objects.filter(team_id=team_id, pk=before_id)
         is_flawed = bool(last.values_list("has_bad_turns", flat=True).first())
         behind = Q(has_bad_turns=is_flawed, pk__lt=before_id)
         rows = rows.filter(behind if is_flawed else behind | Q(has_bad_turns=True))
     return list(rows[:limit])
+
+
+def _first_of_each(team_id: int, chosen: EntryFilter) -> QuerySet[ReplayEntry, Any]:
+    """Of every cluster in a filter the entry that comes first: the newest good one, else the newest."""
+    rows = chosen.apply(ReplayEntry.objects.filter(team_id=team_id, cluster__isnull=False))
+    first = Coalesce(Max("pk", filter=Q(has_bad_turns=False)), Max("pk"))
+    return rows.order_by().values("cluster").annotate(first=first).values("first")
 
 
 def _alike(team_id: int, chosen: EntryFilter) -> QuerySet[ReplayEntry]:
