@@ -33,6 +33,7 @@ from webapp.fleet.models import Desktop, DesktopPhase, Host, Operation, Verb, Wo
 from webapp.fleet.services.workers import beat_worker
 from webapp.screens.models import Control, ControlStatus
 from webapp.screens.relay_tickets import SALT
+from webapp.tasks_library.models import Draft
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.worker_door.job_tickets import make_ticket
 
@@ -60,6 +61,7 @@ class Owner:
     placed: Attempt
     """An ended one, of an experiment that is placed on this host again."""
     control: Control
+    draft: Draft
     operation: Operation
     checkpoint: CheckpointRecord
     export: CheckpointExport
@@ -116,6 +118,7 @@ def make_owner(
             status=ControlStatus.REQUESTED,
             expires_at=timezone.now() + timedelta(hours=1),
         ),
+        draft=Draft.objects.create(trajectory=running, steps=[{"step": {}, "is_done": False, "error": ""}]),
         operation=Operation.objects.create(
             verb=Verb.KILL, kind="desktop", target=f"d-{name}", host=name, asked_by_name="a"
         ),
@@ -213,6 +216,9 @@ def call_table(own: Owner) -> dict[str, dict[str, Any]]:
         "open_screen": of_trajectory | {"addresses": ["tcp:10.0.0.7:5900"]},
         "close_screen": of_trajectory,
         "active_control": of_trajectory,
+        "wanted_of_draft": of_trajectory | {"num_done": 0},
+        "note_draft_step": of_trajectory | {"index": 0, "error": "x"},
+        "note_draft_state": of_trajectory | {"moment": "clean", "state": {"home": "/x"}, "num_turns": 0},
         "grant_control": {"control_id": own.control.pk},
         "refresh_control": {"control_id": own.control.pk},
         "human_actions": {"control_id": own.control.pk, "first": 0},
