@@ -156,8 +156,9 @@ def _settings(change: FileChange, home: str) -> Iterator[Check]:
     old = dict(_pairs((change.before or {}).get("text", "")))
     new = [(name, value) for name, value in _pairs(change.after["text"]) if old.get(name) != value]
     for name, value in new[:MAX_VALUES]:
-        rules = {"value": value} | ({"before": old[name]} if name in old else {})
-        rules["had_key"] = change.before is not None
+        rules: dict[str, Any] = {"value": value, "had_key": change.before is not None}
+        if name in old:
+            rules["before"] = old[name]
         result = {"type": "guest_setting", "key": change.path, "name": name}
         words = f"{name} is {_short(value)} in {change.path.removeprefix(home + '/')}"
         yield Check(
