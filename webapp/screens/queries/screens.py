@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
@@ -114,7 +114,8 @@ def _draft_standing(trajectory: Trajectory) -> str:
     if not is_demonstration(trajectory):
         return ""
     known = Draft.objects.filter(trajectory=trajectory)
-    row = known.values_list("start_turn", Q(end__isnull=False)).first()
+    has_end = ExpressionWrapper(Q(end__isnull=False), BooleanField())
+    row = known.annotate(has_end=has_end).values_list("start_turn", "has_end").first()
     if row is None:
         return ""
     return "done" if row[1] else "arranging" if row[0] is None else "doing"
