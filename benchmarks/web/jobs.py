@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,9 +47,7 @@ BEFORE = {
 
 
 @dataclass
-class Hand:
-    """A person: what is done is counted."""
-
+class Hand:  # a person, whose deeds are counted
     page: Page
     url: str
     acts: int = 0
@@ -88,7 +87,7 @@ def launch(hand: Hand, world: dict[str, Any]) -> None:
     rate.first.fill("0.0003")
     hand.page.wait_for_selector("#preflight-result[data-may-launch=yes]")
     hand.click(hand.page.locator("#launch-button"))
-    hand.page.wait_for_url("**/experiments/[0-9]*/")
+    hand.page.wait_for_url(re.compile(r"/experiments/\d+/$"))
 
 
 def take_over(hand: Hand, world: dict[str, Any]) -> None:
@@ -119,7 +118,7 @@ def label(hand: Hand, world: dict[str, Any]) -> None:
         return int(count.inner_text().replace(",", ""))
 
     first = waiting()
-    while first - waiting() < LABELS and hand.acts < LABELS:
+    while first - waiting() < LABELS > hand.acts:
         hand.press("r")
         hand.page.wait_for_timeout(400)
     hand.notes.append(f"{first - waiting()} entries decided")
@@ -164,7 +163,9 @@ def make_task(hand: Hand, world: dict[str, Any]) -> None:
 
 def reward(hand: Hand, world: dict[str, Any]) -> None:
     hand.go("/rewards/")
-    hand.click(hand.button("Save and launch").or_(hand.button("Save")))
+    hand.fill(hand.page.get_by_label("Name"), f"mine-{hand.page.viewport_size['width']}")
+    hand.click(hand.button("Save"))
+    hand.click(hand.page.get_by_role("main").get_by_role("link", name="Launch"))
     hand.page.wait_for_url("**/experiments/launch/**")
 
 
@@ -285,7 +286,7 @@ def fill() -> dict[str, Any]:
     compare()
     live = make_experiment(team=team, name="scripted agents", status="running", started_at=now)
     task = TaskRecord.objects.filter(task_set__name="first-desk", family="note", split="train")[0]
-    request = GroupSpec(task=task, size=200, purpose=Purpose.TRAIN, source=Source.SCRIPTED, step=1)
+    request = GroupSpec(task=task, size=600, purpose=Purpose.TRAIN, source=Source.SCRIPTED, step=1)
     create_group(request=request, team_id=team.pk, experiment=live)
     cancelled = [make_experiment(team=team, status="queued").pk for _ in SIZES]
     return {

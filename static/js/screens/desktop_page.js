@@ -18,6 +18,7 @@ let line = "closed"; // of the screen: connecting, live, reconnecting, closed
 let isElsewhere = false; // another tab of the same person has the control
 let isDenied = false;
 let isMaking = false; // a task, here and by this person
+let isLeaving = false;
 let note = "";
 let why = ""; // the server's reason when the desktop could not be reached
 const live = new LiveScreen(root.querySelector("[data-screen]"), `/ws/screens/${id}/`, onLine);
@@ -57,8 +58,12 @@ function take(next) {
   const wasMine = state.isMine;
   state = next;
   if (!state.isMine) isElsewhere = false;
+  if (isLeaving) return;
   isMaking ||= state.isMine && Boolean(state.draft);
-  if (isMaking && state.draft === "done") return location.assign(`/task-editor/?draft=${id}`);
+  if (isMaking && state.draft === "done") {
+    isLeaving = true; // another answer of the server must not begin the page anew
+    return location.assign(`/task-editor/?draft=${id}`);
+  }
   if (wasMine && !state.isMine && state.lastControl === "expired") note = "Your control ended because this page was away.";
   connect();
   draw();
