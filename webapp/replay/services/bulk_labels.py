@@ -59,7 +59,8 @@ def label_alike(
         own = label_entry(
             entry=entry, user=user, verdict=verdict, expected_verdict=expected_verdict, trim=trim
         )
-        LabelEvent.objects.filter(pk=own.pk if own else None).update(batch=batch)
+        if own is not None:
+            LabelEvent.objects.filter(pk=own.pk).update(batch=batch)
     return done.changed + (own is not None)
 
 
