@@ -37,5 +37,5 @@ def note_draft_step(trajectory_id: OwnTrajectory, index: int, error: str) -> Non
 def note_draft_state(
     trajectory_id: OwnTrajectory, moment: Moment, state: dict[str, Any], num_turns: int
 ) -> None:
-    """How the desktop stood after so many turns."""
+    """How the desktop stood after `num_turns`."""
     drafts.note_state(trajectory_id=trajectory_id, moment=moment, state=state, num_turns=num_turns)

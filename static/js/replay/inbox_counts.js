@@ -14,7 +14,7 @@ export function countVerdict(verdict, delta) {
   if (expected) expected.value = String(Number(expected.value) + delta);
 }
 
-// So many of one verdict have another now.
+// `number` entries of one verdict have another now.
 export function countMoved(from, to, number) {
   if (from === to || !number) return;
   countVerdict(from, -number);

@@ -15,6 +15,7 @@ from webapp.worker_door import (  # noqa: F401  (their functions are the calls)
     parking,
     saved_weights,
     snapshots,
+    task_drafts,
     trajectories,
     workers,
 )
