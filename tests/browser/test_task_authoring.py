@@ -22,6 +22,12 @@ def open_page(sign_in: SignIn, people: People, size: str, path: str) -> Page:
     return page
 
 
+def open_json(page: Page) -> None:
+    """On a wide page it stands beside the form."""
+    if (tab := page.get_by_role("tab", name="JSON")).is_visible():
+        tab.click()
+
+
 def fits(page: Page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
@@ -30,6 +36,7 @@ def fits(page: Page) -> bool:
 def test_a_task_is_written_edited_and_uploaded(sign_in: SignIn, people: People, size: str):
     page = open_page(sign_in, people, size, "/tasks/")
     page.get_by_role("link", name="New task").click()
+    page.get_by_role("link", name="Write a task").click()
     expect(page.get_by_text("is missing").first).to_be_visible()  # the page's script fills the form at first
     page.get_by_label("Instruction").fill("Write blue hen.")
     page.get_by_label("Id", exact=True).fill("mine/note")
@@ -41,7 +48,7 @@ def test_a_task_is_written_edited_and_uploaded(sign_in: SignIn, people: People, 
     page.get_by_label("Set-up, a list of steps").fill("[]")
     expect(page.get_by_text("Runs on Deskhand desktops.")).to_be_visible()
     assert fits(page)
-    page.get_by_role("tab", name="JSON").click()
+    open_json(page)
     text = page.get_by_label("Task as JSON")
     text.fill(text.input_value().replace('"split": "train"', '"split": "exam"'))
     page.get_by_role("button", name="Line ").first.click()
@@ -85,10 +92,11 @@ def test_a_task_is_tried_by_hand_and_every_check_is_shown(
     sign_in: SignIn, people: People, env_worker: EnvWorker, size: str
 ):
     page = open_page(sign_in, people, size, "/task-editor/")
-    page.get_by_role("tab", name="JSON").click()
+    open_json(page)
     page.get_by_label("Task as JSON").fill(json.dumps(NOTE, indent=2))
     page.get_by_label("Task set").fill("mine")
     page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**/tasks/mine/*/")
     page.get_by_role("button", name="Try it").click()
     page.wait_for_url("**/desktop/")
     env_worker.start(Trajectory.objects.get(task=TaskRecord.objects.get()))
