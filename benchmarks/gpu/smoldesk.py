@@ -203,6 +203,8 @@ class Stage:
             "algorithm.group_size": options.group_size,
             "optimiser.learning_rate": options.learning_rate,
             "evaluation.every": 0,
+            # What is left must hold the engine's start and both evaluations.
+            "algorithm.max_seconds": max(60.0, self._left() - options.reserve_s),
         }
         if arm == "rejection":
             values["algorithm.name"] = "rejection_fine_tuning"
@@ -285,6 +287,7 @@ def parse() -> argparse.Namespace:
     add("--draws", type=int, default=8, help="sampled trajectories of each")
     add("--max-turns", type=int, default=0, help="0 = as the preset and the tasks say")
     add("--limit-s", type=float, default=2400, help="of everything")
+    add("--reserve-s", type=float, default=400, help="of it, for an arm's start and evaluations")
     add("--out", type=Path, default=RESULTS / "gpu" / "smoldesk.json")
     add("--tiny", action="store_true", help="the smallest size of everything, no bar")
     options = parser.parse_args()

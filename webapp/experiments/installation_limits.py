@@ -32,7 +32,13 @@ from webapp.lib.request_values import row_id
 SGLANG_ARGUMENTS = frozenset(
     {
         *("attention-backend", "chunked-prefill-size", "context-length", "cuda-graph-bs"),
-        *("cuda-graph-max-bs", "disable-cuda-graph", "disable-overlap-schedule", "disable-radix-cache"),
+        *(
+            "cuda-graph-backend-prefill",
+            "cuda-graph-max-bs",
+            "disable-cuda-graph",
+            "disable-overlap-schedule",
+            "disable-radix-cache",
+        ),
         *("enable-mixed-chunk", "enable-torch-compile", "kv-cache-dtype", "log-level"),
         *("max-prefill-tokens", "max-running-requests", "max-total-tokens", "mem-fraction-static"),
         *("mm-attention-backend", "num-continuous-decode-steps", "page-size", "quantization"),

@@ -33,7 +33,7 @@ HELD_OUT_ONLY: dict[str, Builder] = {
 TRAINED: dict[str, Builder] = {
     name: getattr(families, name) for name in ("form", "toggle", "pick", "rename", "copy", "press")
 }
-DEMONSTRATED = {"literal": 200, "form": 6, "pick": 4, "toggle": 4, "rename": 20}
+DEMONSTRATED = {"literal": 200, "form": 6, "pick": 4, "toggle": 4, "rename": 14}
 """Family -> demonstrations of the demonstrated start, all of one family `demonstrated`."""
 NUM_UNINFORMATIVE = 300
 
