@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from workers.desktops.agent_contract import ExecResult, Waiting
 from workers.desktops.contract import EnvError, ErrorKind, NotClean
-from workers.desktops.desktop_texts import READ_LIMIT_S
+from workers.desktops.desktop_texts import MACHINE_READ_LIMIT_S, READ_LIMIT_S
 from workers.processes.unix_socket import connect_unix
 
 
@@ -123,7 +123,8 @@ class AgentClient:
         return self._read("/terminal", "output")
 
     def _read(self, path: str, name: str) -> str:
-        status, raw = self.call("GET", path, timeout_s=READ_LIMIT_S)
+        is_machine = not self._address.startswith("/")
+        status, raw = self.call("GET", path, timeout_s=MACHINE_READ_LIMIT_S if is_machine else READ_LIMIT_S)
         answer = _object(raw)
         text = answer.get(name) or ""
         if status != 200 or not isinstance(text, str):

@@ -13,6 +13,8 @@ from workers.desktops.contract import EnvError
 
 READ_LIMIT_S = 3.0
 """For each text: programs that hang must not hold up a turn."""
+MACHINE_READ_LIMIT_S = 20.0
+"""Of a virtual machine: emulated, all programs in it are slower."""
 MAX_CHARS = 8_000_000
 NUL, NUL_SYMBOL = "\x00", "\N{SYMBOL FOR NULL}"
 
