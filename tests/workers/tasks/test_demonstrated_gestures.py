@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from testing.rfb_messages import greeted
+from testing.rfb_messages import encodings, greeted
 from tests.workers.desktops.x11.test_held_input import down, person
 from training.contracts.types import Action, Task
 from webapp.screens.rfb.gestures_to_actions import Gesture, GestureReader
@@ -90,6 +90,7 @@ class Person:
     def __init__(self, desktop: DesktopEnv, slower: float) -> None:
         self._slower = slower
         self._server: socket.socket = person(desktop, (), 0)
+        self._server.sendall(encodings(0))  # QEMU takes pointers as mice until it hears what a browser reads
         self._filter = greeted(wants_control=True)
         self._filter.may_act = True
         self._reader = GestureReader()
