@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,27 @@ def small_ext4(place: Path, megabytes: int) -> Iterator[Path]:
             do("umount", "--lazy", str(place))
     finally:
         image.unlink(missing_ok=True)
+
+
+@contextmanager
+def slowed(place: Path, *, stands_s: float = 1.5, goes_s: float = 0.3) -> Iterator[None]:
+    """Meanwhile the disk of a `small_ext4` stands still most of the time: what writes there waits."""
+    is_over = threading.Event()
+
+    def stand_and_go() -> None:
+        while not is_over.is_set():
+            do("fsfreeze", "--freeze", str(place))
+            is_over.wait(stands_s)
+            do("fsfreeze", "--unfreeze", str(place))
+            is_over.wait(goes_s)
+
+    thread = threading.Thread(target=stand_and_go)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def leave_free(place: Path, num_bytes: int) -> None:

@@ -11,8 +11,10 @@ has exactly one scored trajectory; nothing that errored has a score or reward; n
 trajectory ran out of time; every screenshot that a row names is whole. Faults that take no desktop, worker or
 policy away cost no trajectory. What has to be told is told while the fault lasts.
 
-Small disks and a network that can be cut need root; the clock needs a C compiler (`stepped_clock.c` is
-preloaded into all processes, and moves the wall clock but not the monotonic one).
+Small disks, disks that stand still and a network that can be cut need root; the clock needs a C compiler
+(`stepped_clock.c` is preloaded into all processes, and moves the wall clock but not the monotonic one).
+
+`--only` runs a lane and keeps it; `--resume` without it measures what is missing and writes the result.
 
     python -m benchmarks.chaos.product [--only PATTERN] [--resume] [--keep]
 """
@@ -31,12 +33,12 @@ from typing import Any
 from benchmarks.chaos.product_faults import Fault
 from benchmarks.chaos.product_judge import judge, without_paths
 from benchmarks.chaos.product_lanes import LANES, Lane, ground
-from benchmarks.chaos.product_network import start_far_worker
 from benchmarks.chaos.product_run import FINAL, Mark, Missed, Run
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
 from testing.experiment_runs import launch, settings
+from testing.joined_machine import processes_of
 from testing.small_disk import NoGround
 
 PRESET = "first-desk"
@@ -83,6 +85,8 @@ def main() -> int:
     except NoGround as exc:
         sys.stderr.write(f"chaos_product: {exc}\n")
         return 2
+    if options.only:
+        return 0 if all(run["passed"] for run in runs.runs) else 1
     known = {lane.name: lane for lane in LANES}
     whole = [run for run in runs.runs if run["lane"] in known]
     show(whole)
@@ -96,8 +100,8 @@ def measure(lane: Lane, *, keep: bool) -> dict[str, Any]:
     with ground(lane) as run:
         num_steps = SPARE_STEPS + sum(map(steps_meanwhile, lane.faults))
         changes = SMALL | {"algorithm.num_steps": num_steps} | lane.changes
-        if run.link:
-            start_far_worker(run)
+        if lane.begin:
+            changes |= lane.begin(run)
         run.experiment = launch(run.deskhand, "--preset", PRESET, *settings(changes))
         wait_for_step(run, 1)
         struck = [strike(run, fault) for fault in lane.faults]
@@ -109,6 +113,7 @@ def measure(lane: Lane, *, keep: bool) -> dict[str, Any]:
         run.stack.close()
         run.deskhand.stop()
         left = leftover(run.folder, remains["processes"])
+        left += sum(len(processes_of(host.data)) for host in run.hosts)
         passed = judged["passed"] and all(row["passed"] for row in struck) and not left
         if keep and not passed:
             run.deskhand.is_temporary = False

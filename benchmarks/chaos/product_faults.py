@@ -31,6 +31,7 @@ AWAY_S = 10.0
 FULL_S = 25.0
 CLOCK_S = 25.0
 CUT_S = 25.0
+HELD_S = 60.0
 OFFSET = struct.Struct("=q")
 Struck = AbstractContextManager[str]
 
@@ -155,14 +156,14 @@ def kill_desk_host(run: Run) -> Iterator[str]:
     must_error(run, held)
 
 
-def must_error(run: Run, held: list[int]) -> None:
+def must_error(run: Run, held: list[int], *, limit_s: float = HELD_S) -> None:
     """What was struck in the middle of its turns has neither score nor reward."""
     listed = ", ".join(map(str, held))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + limit_s
     query = f"select id, status, score, reward from trajectories_trajectory where id in ({listed})"
     while pending := [row for row in run.rows(query) if row[1] in ("resetting", "running", "evaluating")]:
         if time.monotonic() > deadline:
-            raise Missed(f"still running after 60 s: {pending}")
+            raise Missed(f"still running after {limit_s:.0f} s: {pending}")
         time.sleep(0.5)
     # One that came to its end between the look and the blow was scored before.
     if all(row[1] not in ("errored", "cancelled") for row in run.rows(query)):

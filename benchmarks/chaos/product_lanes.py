@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.chaos import product_faults as faults
+from benchmarks.chaos import product_network as network
 from benchmarks.chaos.product_faults import (
     CLOCK_S,
     CUT_S,
@@ -23,14 +25,17 @@ from benchmarks.chaos.product_faults import (
     killed,
     step_clock,
 )
-from benchmarks.chaos.product_network import cut_network
+from benchmarks.chaos.product_network import CUT_OFF_S, FAR_DISK, HOSTS, SLOW_S, slow
 from benchmarks.chaos.product_run import Run
-from testing.linked_network import network
+from testing.joined_machine import JoinedMachine
 from testing.private_installation import Instance
 from testing.private_postgres import running_cluster
-from testing.small_disk import NoGround, small_disk
+from testing.routed_networks import routed_networks
+from testing.small_disk import NoGround, small_disk, small_ext4
 
 SLOTS = 4
+SLOW_DISK_MB = 3000
+"""Sparse."""
 START_TIMEOUT_S = 900.0
 """Long: the machine may have other work."""
 
@@ -46,9 +51,15 @@ class Lane:
     database: str = "sqlite"
     disks: dict[str, int] = field(default_factory=dict)
     """Folder of the installation -> megabytes of its own file system."""
+    slow_disks: tuple[str, ...] = ()
+    """Folders of the installation that can be slowed."""
     env: dict[str, str] = field(default_factory=dict)
     has_clock: bool = False
-    has_link: bool = False
+    num_links: int = 0
+    begin: Callable[[Run], dict[str, Any]] | None = None
+    """What is started behind the links; answers changes of the config."""
+    has_hosts: bool = False
+    """One that joined behind each link; the installation has no desktops of its own."""
 
 
 SIGKILL = r"SIGKILL|code -9"
@@ -143,7 +154,8 @@ LANES = (
     Lane(
         name="postgresql and network",
         database="postgresql",
-        has_link=True,
+        num_links=1,
+        begin=network.start_far_worker,
         faults=(
             Fault(
                 "PostgreSQL away for 10 s",
@@ -154,10 +166,65 @@ LANES = (
             ),
             Fault(
                 "network of an env worker cut for 25 s",
-                cut_network,
+                network.cut_worker,
                 lasts_s=CUT_S,
                 may_error=True,
                 tells="far@.* stopped answering",
+            ),
+        ),
+    ),
+    Lane(
+        name="env server",
+        num_links=1,
+        begin=network.start_env_servers,
+        slow_disks=(FAR_DISK,),
+        faults=(
+            Fault(
+                "kill -9 an env server", network.kill_env_server, may_error=True, tells="cannot be reached"
+            ),
+            Fault(
+                "network of an env server cut for 30 s",
+                network.cut_env_server,
+                lasts_s=CUT_OFF_S,
+                may_error=True,
+                tells="cannot be reached|has closed the episode",
+            ),
+            Fault(
+                "slow disk under an env server's desktops",
+                slow(lambda run: run.folder / FAR_DISK),
+                lasts_s=SLOW_S,
+                may_error=True,
+            ),
+        ),
+    ),
+    Lane(
+        name="joined hosts",
+        num_links=len(HOSTS),
+        begin=network.start_joined_hosts,
+        has_hosts=True,
+        slow_disks=("",),
+        faults=(
+            Fault("kill -9 the door of hosts", killed("webapp.hosts_asgi"), tells=SIGKILL),
+            Fault(
+                "the door cut off for 30 s",
+                network.cut(slice(None), "w.queue = 'env'"),
+                lasts_s=CUT_OFF_S,
+                may_error=True,
+                waits=True,
+            ),
+            Fault("slow disk under the door", slow(lambda run: run.folder), lasts_s=SLOW_S, waits=True),
+            Fault("kill -9 a joined host", network.kill_joined_host, may_error=True, tells="started anew"),
+            Fault(
+                "network of a joined host cut for 30 s",
+                network.cut(slice(1), f"w.name like '%@{HOSTS[0]}'"),
+                lasts_s=CUT_OFF_S,
+                may_error=True,
+            ),
+            Fault(
+                "slow disk of a joined host",
+                slow(lambda run: run.hosts[0].data),
+                lasts_s=SLOW_S,
+                may_error=True,
             ),
         ),
     ),
@@ -170,24 +237,45 @@ def ground(lane: Lane) -> Iterator[Run]:
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="deskhand-", dir="/tmp"))
         stack.callback(lambda: deskhand.is_temporary and shutil.rmtree(folder, ignore_errors=True))
-        link = stack.enter_context(network()) if lane.has_link else None
+        links = stack.enter_context(routed_networks(lane.num_links))
         env = {"DATABASE_URL": ""} | lane.env
-        if link:
-            env["DESKHAND_POLICY_ADDRESS"] = link.near
+        if links:
+            env["DESKHAND_POLICY_ADDRESS"] = links[0].near
         cluster = None
         if lane.database == "postgresql":
-            reach = {"address": link.near, "clients": f"{link.far}/32"} if link else {}
+            reach = {"address": links[0].near, "clients": f"{links[0].far}/32"} if links else {}
             cluster = stack.enter_context(running_cluster(**reach, is_durable=True))
             env["DATABASE_URL"] = cluster.url
         for name, megabytes in lane.disks.items():
             stack.enter_context(small_disk(folder / name, megabytes))
+        for name in lane.slow_disks:
+            stack.enter_context(small_ext4(folder / name, SLOW_DISK_MB))
         clock = None
         if lane.has_clock:
             clock = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clock-"))) / "offset"
             env |= preloaded(clock)
-        deskhand = Instance(data_dir=folder, slots=SLOTS, env=env, start_timeout_s=START_TIMEOUT_S)
-        with ExitStack() as inner, deskhand:
-            yield Run(deskhand, inner, cluster=cluster, link=link, clock=clock)
+        without = []
+        if lane.has_hosts:
+            env |= network.ports_of(links)
+            without = ["env", "deskhost"]
+        deskhand = Instance(
+            data_dir=folder, slots=SLOTS, env=env, without=without, start_timeout_s=START_TIMEOUT_S
+        )
+        run = Run(deskhand, ExitStack(), cluster=cluster, links=links, clock=clock)
+        if lane.has_hosts:
+            run.hosts = stack.enter_context(_hosts(run))
+        with run.stack, deskhand:
+            yield run
+
+
+@contextmanager
+def _hosts(run: Run) -> Iterator[list[JoinedMachine]]:
+    """Not yet joined; the first one's disk can be slowed."""
+    with tempfile.TemporaryDirectory(prefix="dh-", dir="/tmp", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)  # desk hosts go on as another user
+        hosts = network.hosts_in(Path(name), run, SLOTS)
+        with small_ext4(hosts[0].data, SLOW_DISK_MB):
+            yield hosts
 
 
 def preloaded(clock: Path) -> dict[str, str]:

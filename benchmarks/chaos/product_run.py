@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 
+from testing.joined_machine import JoinedMachine
 from testing.linked_network import Network
 from testing.private_installation import Instance
 from testing.private_postgres import Cluster
@@ -51,9 +52,11 @@ class Run:
     stack: ExitStack
     """What lives until the lane's end."""
     cluster: Cluster | None = None
-    link: Network | None = None
+    links: Sequence[Network] = ()
     clock: Path | None = None
     """Where the processes' clock reads its offset."""
+    hosts: list[JoinedMachine] = field(default_factory=list)
+    """That joined, one behind each link."""
     experiment: int = 0
 
     @property

@@ -81,11 +81,18 @@ class Far:
             near_socket = self.folder / "run" / "deskhost.sock"
             start("near-server", env_server(near_socket, "127.0.0.1", port))
             started("the desk host behind the link", lambda: answers(self.desk_host))
-            far_server = env_server(self.socket, self.network.far, FAR_PORT)
-            start("far-server", self.network.inside(*far_server))
+            start("far-server", self._far_server)
             urls = [f"http://{self.network.far}:{FAR_PORT}", f"http://127.0.0.1:{port}"]
             started("the env servers", lambda: all(map(serves, urls)))
             yield {"remote": {"urls": urls, "token_secret": "env-server", "slots_per_url": 3}}
+
+    def start_again(self, stack: ExitStack) -> None:
+        """The env server behind the link, after it was killed."""
+        self._starter(stack)("far-server", self._far_server)
+
+    @property
+    def _far_server(self) -> list[str]:
+        return self.network.inside(*env_server(self.socket, self.network.far, FAR_PORT))
 
     def _starter(self, stack: ExitStack) -> Callable[[str, list[str]], None]:
         def start(name: str, command: list[str]) -> None:
