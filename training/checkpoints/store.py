@@ -48,6 +48,7 @@ from training.checkpoints.tensors import (
 from training.contracts.trainer_state import COMPLETE
 from training.contracts.trainer_state import ExperimentState as ExperimentState
 from training.distributed.interrupts import on_main
+from training.distributed.strangers import require_own_peers
 from training.distributed.world import World, barrier
 from training.update.learner import Learner
 from training.weights.model_folder_writer import is_weight_file as is_weight_file
@@ -124,7 +125,9 @@ class CheckpointStore:
         torch.save(torch.get_rng_state(), folder / f"rng-{world.rank}.pt")
         weights = adapters_of(learner) if self.base else weights_of(learner)
         parts = {WEIGHTS: weights, OPTIMISER: optimiser_state(learner)}
-        self._groups = self._groups or [dist.new_group(backend="gloo") for _ in parts]
+        if not self._groups:
+            self._groups = [dist.new_group(backend="gloo") for _ in parts]
+            require_own_peers()
         saves = [
             dcp.async_save(tensors, checkpoint_id=folder / name, process_group=group)
             for (name, tensors), group in zip(parts.items(), self._groups, strict=True)

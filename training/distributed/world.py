@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from training.distributed.launch import STORE_LISTENER_VARIABLE, STORE_OF_HOSTS, STORE_VARIABLE
+from training.distributed.strangers import require_own_peers
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class World:
 
 
 def start_world() -> World:
-    """Join (or make) the process group: nccl on CUDA, gloo on the CPU."""
+    """Join (or make) the process group: nccl on CUDA, gloo on the CPU. Raises StrangerConnected."""
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if torch.cuda.is_available():
         device = torch.device("cuda", local_rank)
@@ -60,6 +61,7 @@ def start_world() -> World:
     dist.init_process_group(
         backend, store=_store(path, rank, size), rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT
     )
+    require_own_peers()
     return World(dist.get_rank(), dist.get_world_size(), device)
 
 
