@@ -5,20 +5,42 @@ Authlib checks signature, issuer, audience, nonce and end of the ID token; PKCE 
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from io import BytesIO
+from typing import Annotated, Any
 
 from authlib.integrations.base_client import OAuthError
-from authlib.integrations.django_client import OAuth
+from authlib.integrations.django_client import DjangoOAuth2App, OAuth
+from authlib.integrations.requests_client import OAuth2Session
 from django.conf import settings
+from django.core.exceptions import DisallowedRedirect
 from django.http import HttpRequest, HttpResponse
 from joserfc.errors import JoseError
-from requests import RequestException
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from requests import RequestException, Response
 
 from training.outgoing.secret_store import SecretError, read_secret
 
 CLIENT_SECRET = "oidc-client-secret"
 TIMEOUT_S = 10.0
+MOST_BYTES = 1 << 20
+SIGNED_BY_A_KEY = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Providers may list others, and `none`; a token of those could be anyone's."""
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+MALFORMED = (RequestException, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
+"""What an answer of another kind than Authlib believes in ends as."""
+
+
+class Claims(BaseModel):
+    """What is used of a person's claims, as our columns hold it."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    sub: Annotated[Text, StringConstraints(min_length=1, max_length=255)]
+    email: Annotated[Text, StringConstraints(max_length=254)] | None = None
+    preferred_username: Text | None = None
 
 
 class SignInRefused(Exception):
@@ -31,18 +53,16 @@ def is_configured() -> bool:
 
 def send_to_provider(request: HttpRequest, come_back_to: str) -> HttpResponse:
     """A redirect to the provider's sign-in page. Raises SignInRefused."""
-    try:
+    with _refusing("The provider does not answer as one"):
         return _client(settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID).authorize_redirect(
             request, come_back_to
         )
-    except (RequestException, ValueError, RuntimeError) as error:
-        raise SignInRefused(f"The provider does not answer as one: {error}") from error
 
 
 def claims_of_answer(request: HttpRequest) -> dict[str, Any]:
     """What the provider says of the person whom it sent back. Raises SignInRefused."""
     client = _client(settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID)
-    try:
+    with _refusing("What the provider sent cannot be used"):
         token = client.authorize_access_token(request)
         claims = dict(token.get("userinfo") or {})
         if (
@@ -52,16 +72,53 @@ def claims_of_answer(request: HttpRequest) -> dict[str, Any]:
         ):
             more = client.userinfo(token=token)
             claims |= more if more.get("sub") == claims.get("sub") else {}
-    except OAuthError as error:
-        raise SignInRefused(f"The provider refused: {error.description or error.error}") from error
-    except (JoseError, RequestException, ValueError) as error:
-        raise SignInRefused(f"What the provider sent cannot be used: {error}") from error
+        if claims:
+            Claims.model_validate(claims)
     issuer = str(claims.get("iss", ""))
-    if not claims.get("sub") or issuer.rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
+    if not claims or issuer.rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
         raise SignInRefused(
             "What the provider sent names no person, or another issuer than DESKHAND_OIDC_ISSUER."
         )
     return claims
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Raises SignInRefused for all that ends a call of Authlib."""
+    try:
+        yield
+    except OAuthError as error:
+        raise SignInRefused(f"The provider refused: {error.description or error.error}") from error
+    except (JoseError, DisallowedRedirect, *MALFORMED) as error:
+        raise SignInRefused(f"{what}: {str(error)[:300]}") from error
+
+
+class _Session(OAuth2Session):  # type: ignore[misc]
+    """Reads no answer without end."""
+
+    def request(self, *arguments: Any, **options: Any) -> Response:
+        ends = time.monotonic() + TIMEOUT_S
+        answer = super().request(*arguments, stream=True, **options)
+        body = BytesIO()
+        for piece in answer.iter_content(1 << 14):
+            if body.write(piece) and (body.tell() > MOST_BYTES or time.monotonic() > ends):
+                answer.close()
+                raise RequestException("the answer is too long")
+        whole = Response()
+        whole.status_code, whole.headers, whole.url = answer.status_code, answer.headers, answer.url
+        body.seek(0)
+        whole.raw = body
+        return whole
+
+
+class _App(DjangoOAuth2App):  # type: ignore[misc]
+    client_cls = _Session
+
+    def load_server_metadata(self) -> Any:
+        metadata = super().load_server_metadata()
+        offered = metadata.get("id_token_signing_alg_values_supported") or SIGNED_BY_A_KEY
+        metadata["id_token_signing_alg_values_supported"] = [one for one in offered if one in SIGNED_BY_A_KEY]
+        return metadata
 
 
 @cache
@@ -73,6 +130,7 @@ def _client(issuer: str, client_id: str) -> Any:
         raise SignInRefused(f"Single sign-on is not set up: {error}") from error
     return OAuth().register(
         "single_sign_on",
+        client_cls=_App,
         client_id=client_id,
         client_secret=secret,
         server_metadata_url=f"{issuer.rstrip('/')}/.well-known/openid-configuration",
