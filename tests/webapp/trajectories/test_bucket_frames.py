@@ -129,6 +129,16 @@ def test_links_open_one_object_for_a_while_and_for_members_only(
     assert fetch(link.partition("?")[0]).status_code >= 400, "not without the signature"
     other = store_frame(team, menu_screen(4))
     assert fetch(link.replace(sha, other)).status_code == 403, "no other object"
+    lasts = re.search(r"X-Amz-Expires=\d+", link)
+    assert lasts
+    for forged in (
+        link.replace(lasts[0], "X-Amz-Expires=604800"),
+        link.replace("image%2Fpng", "text%2Fhtml"),
+        link.replace("X-Amz-Signature=", "X-Amz-Signature=0"),
+    ):
+        assert forged != link
+        assert fetch(forged).status_code == 403, forged
+    assert httpx.put(link, content=b"x", trust_env=False).status_code == 403, "read only"
 
 
 def test_a_link_ends(team: Team, use, server: S3Server, settings: Any) -> None:

@@ -31,8 +31,12 @@ from webapp.lib.media.errors import StorageAway, StorageRefused
 SECRET = "s3-secret-key"
 MISSING = {"404", "NoSuchKey"}
 BUSY = {"SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "RequestTimeTooSkewed"}
+MOST_BYTES = 256 << 20
+"""Of an object that is read into memory."""
 MOST_AT_ONCE = 1000
 """Keys that one request may delete."""
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError)
+"""What an answer without its parts ends as in the client."""
 IMMUTABLE = "private, max-age=31536000, immutable"
 
 
@@ -84,7 +88,10 @@ class BucketStorage(S3Storage):
     def read(self, name: str) -> bytes:
         """The whole object. Raises FileNotFoundError."""
         with self._told(name):
-            return bytes(self.client.get_object(**self._key(name))["Body"].read())
+            body = bytes(self.client.get_object(**self._key(name))["Body"].read(MOST_BYTES + 1))
+        if len(body) > MOST_BYTES:
+            raise StorageRefused(f"s3://{self.bucket_name}: {name} has more than {MOST_BYTES} bytes")
+        return body
 
     def upload(self, name: str, path: Path) -> None:
         """Write a file of any size as an object, in parts."""
@@ -117,8 +124,17 @@ class BucketStorage(S3Storage):
         with self._told(prefix):
             for page in pages.paginate(Bucket=start["Bucket"], Prefix=start["Key"]):
                 for one in page.get("Contents", []):
-                    name = one["Key"][len(self._root) :]
+                    if one["Key"].endswith("/"):  # a folder's mark
+                        continue
+                    name = self._name_of(one["Key"])
                     yield StoredObject(name, one["Size"], one["LastModified"].timestamp())
+
+    def _name_of(self, key: str) -> str:
+        """Of an object that the server lists. Raises StorageRefused for one that is not ours."""
+        name = key.removeprefix(self._root)
+        if not key.startswith(self._root) or not {"", ".", ".."}.isdisjoint(name.split("/")):
+            raise StorageRefused(f"s3://{self.bucket_name} lists {key[:200]!r}, which is no name of ours")
+        return name
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete objects, a thousand with each request; one that is not there is no error."""
@@ -187,7 +203,7 @@ class BucketStorage(S3Storage):
             raise StorageRefused(f"{bucket}: {error} (AWS_CA_BUNDLE names an authority)") from error
         except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
             raise StorageAway(f"{bucket} does not answer: {error}") from error
-        except (BotoCoreError, Boto3Error) as error:
+        except (BotoCoreError, Boto3Error, *MALFORMED) as error:
             raise StorageRefused(f"{bucket}: {error}") from error
 
 
