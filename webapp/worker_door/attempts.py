@@ -137,7 +137,7 @@ def beat_attempt(attempt_id: OwnAttempt) -> AttemptNow:
     row = attempt_of(attempt_id)
     if row.ended_at is not None:
         return AttemptNow(False, ExperimentStatus(row.experiment.status))
-    return AttemptNow(True, attempts.beat_experiment(row.experiment_id), ended_hosts(row))
+    return AttemptNow(True, attempts.beat_experiment(row.experiment_id), ended_hosts())
 
 
 @gpu_host.patient_request

@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-from django.db.models import Q
-
 from training.contracts.policy_server import host_token
 from webapp.experiments.models import Attempt
 from webapp.fleet.models import JoinedHost, Worker
@@ -17,16 +15,15 @@ def policy_token(attempt: Attempt, worker: Worker) -> str:
     return host_token(attempt.policy_token, worker.host, _ms(joined.joined_at) if joined else 0)
 
 
-def ended_hosts(attempt: Attempt) -> dict[str, int]:
-    """Host -> moment before which it joined with what has ended, of changes since the attempt began.
+def ended_hosts() -> dict[str, int]:
+    """Host -> moment before which it joined with what has ended, whatever clocks said in between.
 
     A host that was revoked has no good token; of one that joined again the new one is good.
     """
-    changed = JoinedHost.objects.filter(
-        Q(revoked_at__gt=attempt.started_at) | Q(joined_at__gt=attempt.started_at)
-    )
-    rows = changed.values_list("host__name", "joined_at", "revoked_at")
-    return {name: _ms(revoked) + 1 if revoked else _ms(joined) for name, joined, revoked in rows}
+    rows = JoinedHost.objects.values_list("host__name", "joined_at", "revoked_at")
+    return {
+        name: max(_ms(joined), _ms(revoked)) + 1 if revoked else _ms(joined) for name, joined, revoked in rows
+    }
 
 
 def _ms(at: datetime) -> int:

@@ -1,21 +1,29 @@
 """Snapshots that a machine keeps before turns, for branches."""
 
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, env_host
 from webapp.trajectories.queries import snapshots as snapshot_queries
 from webapp.trajectories.services import snapshots
 
+Turn = Annotated[int, Field(ge=0, lt=1 << 31)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+"""The desk host makes a file of it."""
+Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
 
 @env_host.report
 def record_snapshot(
     trajectory_id: OwnOpenTrajectory,
-    turn: int,
+    turn: Turn,
     host: OwnHost,
-    name: str,
-    size_mb: float,
-    pause_s: float,
-    took_s: float,
+    name: Name,
+    size_mb: Amount,
+    pause_s: Amount,
+    took_s: Amount,
 ) -> None:
     snapshots.record_snapshot(
         trajectory_id=trajectory_id,

@@ -95,6 +95,7 @@ def _token(kind: str) -> str:
         made_by_name="admin",
         expires_at=now + timedelta(hours=-1 if kind == "old" else 1),
         used_at=now if kind == "used" else None,
+        num_hosts=int(kind == "used"),
         roles=["env"],
     )
     return secret

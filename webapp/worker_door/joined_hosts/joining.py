@@ -31,6 +31,7 @@ from webapp.worker_door.joined_hosts.contract import version
 
 TOKEN_HOURS = 1.0
 LONGEST_HOURS = 366 * 24.0
+MOMENT = timedelta(milliseconds=2)
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 
 
@@ -96,8 +97,10 @@ def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> W
     if not HOST_NAME.fullmatch(name):
         raise JoinRefused(f"name: {name!r} is no host name; set DESKHAND_HOST_NAME")
     require_version(sent_version)
-    now = timezone.now()
-    found = usable_tokens().filter(digest=_digest(token)).select_for_update().first()
+    now, digest = timezone.now(), _digest(token)
+    # All are locked: hosts join one after another, or two of one name would both find it free.
+    usable = list(usable_tokens().select_for_update().order_by("pk"))
+    found = next((one for one in usable if one.digest == digest), None)
     if found is None:
         raise JoinRefused(
             "token: unknown, used up, or too old; Fleet > Add a host makes a new one, "
@@ -109,6 +112,9 @@ def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> W
     JoinToken.objects.filter(pk=found.pk).update(used_at=now, num_hosts=F("num_hosts") + 1)
     secret = secrets.token_urlsafe(32)
     host, _ = Host.objects.get_or_create(name=name)
+    before = JoinedHost.objects.filter(host=host).first()
+    known = [at + MOMENT for at in (before.joined_at, before.revoked_at) if at] if before else []
+    joined = max([now, *known])  # policy tokens go by it, also when the clock has gone back
     JoinedHost.objects.update_or_create(
         host=host,
         defaults={
@@ -118,7 +124,7 @@ def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> W
             "received": 0,
             "num_refused": 0,
             "heard_at": now,
-            "joined_at": now,
+            "joined_at": joined,
             "invited_by_name": found.made_by_name,
             "roles": list(dict.fromkeys(roles)),
             "team": found.team,
