@@ -65,7 +65,8 @@ def _laid_out(tokenizer: Any, *messages: tuple[str, str]) -> str:
     rows = [{"role": role, "content": words} for role, words in messages]
     try:
         text = tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True)
-    except (TemplateError, TypeError) as error:  # TypeError: a template that takes no plain words
+    except (TemplateError, TypeError, OverflowError, RecursionError) as error:
+        # TypeError: a template that takes no plain words; the last two: one that would never end.
         raise _not_readable(str(error)) from error
     return str(text)
 

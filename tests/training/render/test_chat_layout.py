@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from testing.training.published_tokenizers import chat_template, qwen_tokenizer
@@ -167,3 +169,25 @@ def test_a_template_that_cannot_be_used_is_refused(template: str, why: str) -> N
     own.chat_template = chat_template("qwen3").replace("<|im_end|>", "<|im_over|>")
     with pytest.raises(ValueError, match=r"no token <\|im_over\|>"):
         Renderer(own, None, PromptConfig())
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ cycler.__init__.__globals__.os.system('touch MARK') }}",
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{% for a in range(10 ** 9) %}x{% endfor %}",
+        "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+        "{% include '/etc/passwd' %}",
+    ],
+)
+def test_the_template_of_a_hostile_checkpoint_runs_no_code(template: str, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    found = qwen_tokenizer()
+    found.chat_template = template.replace("MARK", str(mark))
+    with pytest.raises(ValueError, match="chat template of the model's tokenizer cannot be used"):
+        layout_of(found)
+    assert not mark.exists()
+    if "MARK" in template:  # it is the sandbox that holds it
+        Environment().from_string(found.chat_template).render()
+        assert mark.exists()

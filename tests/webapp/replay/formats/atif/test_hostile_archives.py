@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from testing.first_desk_screens import menu_screen
 from testing.hostile_values import leaves
 from webapp.lib.request_values import BadValue
+from webapp.replay.formats.atif import archive as archive_module
 from webapp.replay.formats.atif.archive import UNREADABLE, documents
 from webapp.replay.formats.atif.read import line_of_document
 from webapp.replay.formats.conversation import ReadProblem
@@ -38,10 +39,10 @@ def test_a_document_is_a_line_or_a_problem(document, said):
         assert "messages" in line_of_document(document, lambda path: b"picture")
 
 
-def packed(method: int = ZIP_DEFLATED) -> bytes:
-    shown = {"type": "image", "source": {"path": "images/a.png"}}
+def packed(method: int = ZIP_DEFLATED, *, path: str = "images/a.png", times: int = 1) -> bytes:
+    shown = {"type": "image", "source": {"path": path}}
     said = [
-        {"source": "user", "message": [{"type": "text", "text": "Open it."}, shown]},
+        {"source": "user", "message": [{"type": "text", "text": "Open it."}, *[shown] * times]},
         {"source": "agent", "message": "pyautogui.click(1, 2)"},
     ]
     document = {"schema_version": "ATIF-v1.7", "session_id": "s", "steps": said}
@@ -83,6 +84,23 @@ def test_what_may_unpack_to_anything_is_not_unpacked(method):
         (document,) = documents(archive)
         with pytest.raises(ReadProblem, match="another method than deflate"):
             document.line()
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "images/../../b.png", "", "a\0", "."])
+def test_a_picture_comes_from_the_archive_alone(path):
+    with ZipFile(BytesIO(packed(path=path))) as archive:
+        (document,) = documents(archive)
+        with pytest.raises((ReadProblem, BadValue)):
+            document.line()
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_DOCUMENT_BYTES"])
+def test_a_small_archive_that_unpacks_to_much_is_not_unpacked(limit, monkeypatch):
+    """With the limit a document is read as often as it names its picture; then it is refused."""
+    body = packed(times=100)
+    assert read_all(body) == 1
+    monkeypatch.setattr(archive_module, limit, 4 << 10)
+    assert read_all(body) == 0
 
 
 @pytest.mark.parametrize(
