@@ -14,9 +14,10 @@ policy away cost no trajectory. What has to be told is told while the fault last
 Small disks, disks that stand still and a network that can be cut need root; the clock needs a C compiler
 (`stepped_clock.c` is preloaded into all processes, and moves the wall clock but not the monotonic one).
 
-`--only` runs a lane and keeps it; `--resume` without it measures what is missing and writes the result.
+`--far` strikes what stands elsewhere instead: an env server, hosts that joined, and the port by which they
+come. `--only` runs lanes and keeps them; `--resume` without it measures those missing, and writes the result.
 
-    python -m benchmarks.chaos.product [--only PATTERN] [--resume] [--keep]
+    python -m benchmarks.chaos.product [--far] [--only PATTERN] [--resume] [--keep]
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import Any
 
 from benchmarks.chaos.product_faults import Fault
 from benchmarks.chaos.product_judge import judge, without_paths
-from benchmarks.chaos.product_lanes import LANES, Lane, ground
+from benchmarks.chaos.product_lanes import FAR_LANES, LANES, Lane, ground
 from benchmarks.chaos.product_run import FINAL, Mark, Missed, Run
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.finished_runs import FinishedRuns, add_resume
@@ -65,18 +66,20 @@ HEADER = ["lane", "fault", "proof", "told", "errored", "trajectory s", "step s",
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--only", default="", help="lanes whose name this pattern finds")
+    arguments.add_argument("--far", action="store_true", help="what stands on other machines")
     add_resume(arguments)
     arguments.add_argument("--keep", action="store_true", help="leave the data folder of a lane that failed")
     arguments.add_argument("--results", type=Path, default=RESULTS, help="folder for the result file")
     options = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unmounts, and ends what it started
+    listed = FAR_LANES if options.far else LANES
     runs = FinishedRuns(
-        name="chaos_product",
+        name="chaos_far" if options.far else "chaos_product",
         budget={"preset": PRESET} | SMALL,
         resume=options.resume,
         results=options.results,
     )
-    lanes = [lane for lane in LANES if re.search(options.only, lane.name)]
+    lanes = [lane for lane in listed if re.search(options.only, lane.name)]
     try:
         for lane in lanes:
             key = {"lane": lane.name, "faults": [fault.name for fault in lane.faults]}
@@ -87,10 +90,10 @@ def main() -> int:
         return 2
     if options.only:
         return 0 if all(run["passed"] for run in runs.runs) else 1
-    known = {lane.name: lane for lane in LANES}
+    known = {lane.name for lane in listed}
     whole = [run for run in runs.runs if run["lane"] in known]
     show(whole)
-    passed = len(whole) == len(LANES) and all(run["passed"] for run in whole)
+    passed = len(whole) == len(listed) and all(run["passed"] for run in whole)
     return runs.finish(passed=passed)
 
 

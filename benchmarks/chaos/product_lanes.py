@@ -173,6 +173,8 @@ LANES = (
             ),
         ),
     ),
+)
+FAR_LANES = (
     Lane(
         name="env server",
         num_links=1,

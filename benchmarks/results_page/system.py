@@ -287,6 +287,14 @@ WORK = (
         n=lambda found: f"{sum(len(run['faults']) for run in found['runs'])} faults",
     ),
     Claim(
+        result="chaos_far",
+        says="An env server, a joined host, or their port killed, cut off or slow costs nothing",
+        figure=lambda found: (
+            f"{sum(run['passed'] for run in found['runs'])} of {len(found['runs'])} runs hold"
+        ),
+        n=lambda found: f"{sum(len(run['faults']) for run in found['runs'])} faults",
+    ),
+    Claim(
         result="resume",
         says="A killed trainer or engine changes no loss (on CPUs)",
         figure=lambda found: f"within {found['tolerance']}",
