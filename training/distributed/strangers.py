@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-ESTABLISHED = "01"
+ESTABLISHED, LISTENS = "01", "0A"
 
 
 class StrangerConnected(Exception):
@@ -20,22 +20,29 @@ class StrangerConnected(Exception):
 
 
 def require_own_peers() -> None:
-    """Raise StrangerConnected unless all that this process is connected with here is of its user.
+    """Raise StrangerConnected unless all who connected to a port of this process here are of its user.
 
     After each new group, before anything is said in it.
     """
-    mine, users, peers = _own_sockets(), {}, []
+    mine, users, ports, peers = _own_sockets(), {}, set(), []
     for row in (line.split() for table in TABLES if Path(table).exists() for line in _rows(table)):
         here, there, state, user, inode = row[1], row[2], row[3], int(row[7]), row[9]
         users[here, there] = user
-        if inode in mine and state == ESTABLISHED:
+        if inode in mine and state == LISTENS:
+            ports.add(_port(here))
+        elif inode in mine and state == ESTABLISHED:
             peers.append((there, here))
-    strangers = {user for pair in peers if (user := users.get(pair, os.geteuid())) != os.geteuid()}
+    came = [pair for pair in peers if _port(pair[1]) in ports]
+    strangers = {user for pair in came if (user := users.get(pair, os.geteuid())) != os.geteuid()}
     if strangers:
         raise StrangerConnected(
             f"user {min(strangers)} of this machine has connected in the place of a rank: nothing was sent; "
             "look who that is, and start again"
         )
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]
 
 
 def _rows(table: str) -> list[str]:
