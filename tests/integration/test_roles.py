@@ -55,6 +55,9 @@ def deskhand(cluster: Cluster, tmp_path: Path) -> Iterator[Instance]:
         instance.stop()
         instance.env["DATABASE_URL"] = as_role(cluster, "web")
         instance.start()
+        instance.env["DATABASE_URL"] = cluster.url
+        instance.manage("make_roles")  # its Redis was started anew and has no `aclfile`
+        instance.env["DATABASE_URL"] = as_role(cluster, "web")
         instance.manage("import_tasks", "first-desk")
         socket = str(instance.folder / "desk.sock")
         place = urlsplit(redis_of(instance)["REDIS_URL"]).netloc.rpartition("@")[2]

@@ -60,7 +60,7 @@ RIGHTS = {
         ),
         reads=_READ_BY_WORKERS,
         columns=_COLUMNS,
-        keys=("env", "env@*", *_KEYS),
+        keys=("env*", *_KEYS),  # kombu has a list for each priority of a queue
         channels=_CHANNELS,
     ),
     "gpu": Rights(
@@ -75,7 +75,7 @@ RIGHTS = {
         ),
         reads=(*_READ_BY_WORKERS, "replay.AdmissionPolicy", "replay.ImportedLine", "replay.ProcessLabel"),
         columns=_COLUMNS,
-        keys=("gpu", "gpu@*", "env", "env@*", *_KEYS),  # its attempts send trajectories to env workers
+        keys=("gpu*", "env*", *_KEYS),  # its attempts send trajectories to env workers
         channels=_CHANNELS,
     ),
 }

@@ -110,6 +110,7 @@ def allowed(client: redis.Redis, *words: str) -> bool:
     ("words", "who"),
     [
         (("LLEN", "env"), {"web", "env", "gpu"}),
+        (("LLEN", "env\x06\x163"), {"web", "env", "gpu"}),
         (("LLEN", "gpu"), {"web", "gpu"}),
         (("LLEN", "gpu@gpu@other"), {"web", "gpu"}),
         (("GET", "sessions:1"), {"web"}),
