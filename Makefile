@@ -58,9 +58,14 @@ test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go 
 	@scripts/test $(ARGS)
 
 .PHONY: test-slow
-test-slow: setup-test ## The tests that take minutes, and those in virtual machines (25 min on two cores)
+test-slow: setup-test ## The tests that take minutes, those in containers and in virtual machines
 	@$(MAKE) --no-print-directory guest-image ARGS=--if-changed || echo "tests on the guest image are skipped"
-	@$(PY) -m pytest -m 'slow or vm' $(ARGS)
+	@$(PY) -m pytest -m '(slow or vm) and not postgres' $(ARGS)
+	@DESKHAND_TEST_DB=postgres $(PY) -m pytest -m 'slow and postgres' $(ARGS)
+
+.PHONY: test-containers
+test-containers: setup-test ## Build, start, upgrade, hurt and stop the containers of docker-compose.yml (needs Docker)
+	@$(PY) -m pytest -m slow tests/infra/test_containers.py $(ARGS)
 
 .PHONY: test-gpu
 test-gpu: setup-test ## The tests of a machine with NVIDIA GPUs

@@ -3,6 +3,7 @@
 ARG PYTHON=3.11-slim-bookworm
 FROM python:${PYTHON} AS trainer
 ARG TORCH_INDEX=
+ARG PIP_INDEX_URL=
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
 # Triton compiles a small program of its own at the first use of a kernel.

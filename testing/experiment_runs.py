@@ -8,7 +8,7 @@ import queue
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from testing.private_installation import Instance, InstanceFailed
 from testing.watch_installation import rows
@@ -19,7 +19,13 @@ CANCEL_S = 60.0
 """What a cancelled experiment gets to end."""
 
 
-def launch(deskhand: Instance, *arguments: str) -> int:
+class Managed(Protocol):
+    """An installation whose commands can be run."""
+
+    def manage(self, *arguments: str) -> str: ...
+
+
+def launch(deskhand: Managed, *arguments: str) -> int:
     """Queue an experiment (arguments of `manage.py launch`); returns its number."""
     return int(json.loads(deskhand.manage("launch", *arguments))["experiment"])
 

@@ -36,7 +36,9 @@ def stages(dockerfile: Path) -> dict[str, Stage]:
             base, _, name = rest.partition(" AS ")
             stage = found.get(base, Stage((), ()))
         elif word == "COPY":
-            stage = replace(stage, copies=(*stage.copies, *_copies(rest)))
+            whole = re.fullmatch(r"--from=(\w+) /app /app", rest)
+            copied = found[whole[1]].copies if whole else _copies(rest)
+            stage = replace(stage, copies=tuple(dict.fromkeys((*stage.copies, *copied))))
         elif word == "CMD":
             stage = replace(stage, command=tuple(json.loads(rest)))
         elif word == "RUN":
@@ -49,6 +51,8 @@ def _copies(arguments: str) -> list[tuple[str, str]]:
     words = shlex.split(arguments)
     if words[0].startswith("--from="):  # made by another stage out of what lies here under the same name
         source, target = words[1:]
+        if target.startswith("/"):
+            return []  # programs of another image
         return [(source.removeprefix("/app/"), target)]
     *sources, target = words
     is_folder = target.endswith("/")

@@ -3,16 +3,24 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
 import psycopg
 from psycopg.types.string import TextLoader
 
-from testing.private_installation import Instance
+
+class Recorded(Protocol):
+    """By what the database of an installation is found."""
+
+    @property
+    def env(self) -> dict[str, str]: ...
+    @property
+    def folder(self) -> Path: ...
 
 
-def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
+def rows(deskhand: Recorded, query: str) -> list[tuple[Any, ...]]:
     """Read the database beside the running product; JSON as text. Raises its own error when it is away."""
     if url := deskhand.env.get("DATABASE_URL"):
         with psycopg.connect(url, connect_timeout=5) as connection:

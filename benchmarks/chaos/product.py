@@ -34,7 +34,7 @@ from typing import Any
 from benchmarks.chaos.product_faults import Fault
 from benchmarks.chaos.product_judge import judge, without_paths
 from benchmarks.chaos.product_lanes import FAR_LANES, LANES, Lane, ground
-from benchmarks.chaos.product_run import FINAL, Mark, Missed, Run
+from benchmarks.chaos.product_run import FINAL, Mark, Missed, Records, Run
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
@@ -136,7 +136,7 @@ def steps_meanwhile(fault: Fault) -> int:
     return 1 + (0 if fault.waits else math.ceil(fault.lasts_s / QUICK_STEP_S))
 
 
-def wait_for_step(run: Run, step: int) -> None:
+def wait_for_step(run: Records, step: int) -> None:
     deadline = time.monotonic() + END_LIMIT_S
     while (found := run.progress()).step < step:
         if found.status in FINAL or time.monotonic() > deadline:
@@ -189,7 +189,7 @@ def listen(run: Run, before: Mark, lasts_s: float) -> list[str]:
         time.sleep(LOOK_S)
 
 
-def go_on(run: Run) -> dict[str, float | None]:
+def go_on(run: Records) -> dict[str, float | None]:
     """Seconds from the fault's end to the next scored trajectory and the next step, or to the end."""
     started, before = time.monotonic(), run.progress()
     times: dict[str, float | None] = {"trajectory_s": None, "step_s": None}

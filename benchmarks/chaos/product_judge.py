@@ -6,13 +6,13 @@ import hashlib
 import re
 from typing import Any
 
-from benchmarks.chaos.product_run import SCORED, Run
+from benchmarks.chaos.product_run import SCORED, Records
 from webapp.trajectories.frame_files.names import frame_path
 
 UNFINISHED = "('queued', 'parked', 'resetting', 'running', 'evaluating')"
 
 
-def judge(run: Run, num_steps: int) -> dict[str, Any]:
+def judge(run: Records, num_steps: int) -> dict[str, Any]:
     """Counts, all of which have to be 0 except `trajectories` and what ended how; "passed"."""
     ours = f"t.experiment_id = {run.experiment}"
     faults = {
@@ -74,12 +74,12 @@ def without_paths(text: str) -> str:
     return re.sub(r"/\S+/", "", text)[:200]
 
 
-def _count(run: Run, what: str) -> int:
+def _count(run: Records, what: str) -> int:
     ((number,),) = run.rows(f"select count(*) from {what}")
     return int(number)
 
 
-def _lost_places(run: Run) -> list[tuple[Any, ...]]:
+def _lost_places(run: Records) -> list[tuple[Any, ...]]:
     """(group, places with a score, size) of groups, not called off, that lack a score of a member."""
     return run.rows(
         "select g.id, count(t.id), g.size from trajectories_group g"
@@ -90,7 +90,7 @@ def _lost_places(run: Run) -> list[tuple[Any, ...]]:
     )
 
 
-def _scored_half(run: Run) -> int:
+def _scored_half(run: Records) -> int:
     """Scored trajectories of which a turn is missing, or was never completed though others followed it."""
     return len(
         run.rows(
@@ -105,11 +105,11 @@ def _scored_half(run: Run) -> int:
     )
 
 
-def _repeated(run: Run, key: str, table: str, where: str) -> int:
+def _repeated(run: Records, key: str, table: str, where: str) -> int:
     return len(run.rows(f"select {key} from {table} where {where} group by {key} having count(*) > 1"))
 
 
-def _wrong_steps(run: Run, num_steps: int) -> int:
+def _wrong_steps(run: Records, num_steps: int) -> int:
     """Steps whose mean reward was recorded never or more than once."""
     found = run.rows(
         f"select step from experiments_metricpoint where experiment_id = {run.experiment}"
@@ -121,7 +121,7 @@ def _wrong_steps(run: Run, num_steps: int) -> int:
     )
 
 
-def _bad_frames(run: Run) -> list[str]:
+def _bad_frames(run: Records) -> list[str]:
     """Screenshots that a row names and whose file is absent, or not what its name says."""
     named = run.rows(
         "select frame from trajectories_turnrecord where frame <> ''"

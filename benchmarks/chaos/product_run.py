@@ -18,7 +18,7 @@ from testing.joined_machine import JoinedMachine
 from testing.linked_network import Network
 from testing.private_installation import Instance
 from testing.private_postgres import Cluster
-from testing.watch_installation import rows
+from testing.watch_installation import Recorded, rows
 
 AWAY = (sqlite3.OperationalError, psycopg.OperationalError)
 """What reading says while the database is the thing that was struck."""
@@ -45,19 +45,11 @@ class Progress:
 
 
 @dataclass
-class Run:
-    """The experiment of a lane, and the ground that its faults stand on."""
+class Records:
+    """What the database of an installation says of one experiment."""
 
-    deskhand: Instance
-    stack: ExitStack
-    """What lives until the lane's end."""
-    cluster: Cluster | None = None
-    links: Sequence[Network] = ()
-    clock: Path | None = None
-    """Where the processes' clock reads its offset."""
-    hosts: list[JoinedMachine] = field(default_factory=list)
-    """That joined, one behind each link."""
-    experiment: int = 0
+    deskhand: Recorded
+    experiment: int = field(default=0, kw_only=True)
 
     @property
     def folder(self) -> Path:
@@ -101,6 +93,21 @@ class Run:
                 raise Missed("nothing was running")
             time.sleep(0.05)
         return found
+
+
+@dataclass
+class Run(Records):
+    """The experiment of a lane, and the ground that its faults stand on."""
+
+    deskhand: Instance
+    stack: ExitStack
+    """What lives until the lane's end."""
+    cluster: Cluster | None = None
+    links: Sequence[Network] = ()
+    clock: Path | None = None
+    """Where the processes' clock reads its offset."""
+    hosts: list[JoinedMachine] = field(default_factory=list)
+    """That joined, one behind each link."""
 
     def told(self, since: Mark) -> list[str]:
         """What pages, /healthz and the log say of it now, and what was recorded since then."""

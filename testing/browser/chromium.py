@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from testing import loop_guard
-from testing.private_installation import Instance
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -37,9 +36,21 @@ def chromium_page() -> Iterator[Page]:
         yield browser.new_page(viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]})
 
 
-def sign_in(page: Page, deskhand: Instance) -> None:
+class Reachable(Protocol):
+    """An installation with pages and a first login."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def credentials(self) -> tuple[str, str]: ...
+
+
+def sign_in(page: Page, deskhand: Reachable) -> None:
     """With the login that the installation made at its first start."""
-    username, password = deskhand.credentials
+    log_in(page, deskhand, *deskhand.credentials)
+
+
+def log_in(page: Page, deskhand: Reachable, username: str, password: str) -> None:
     page.goto(f"{deskhand.url}/login/")
     page.fill("[name=username]", username)
     page.fill("[name=password]", password)

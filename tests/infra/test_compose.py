@@ -122,6 +122,13 @@ def test_every_service_that_stays_up_tells_whether_it_works():
     assert without - optional == {"prepare"}
 
 
+def test_up_wait_gives_each_service_a_minute_to_answer_first():
+    for name, service in SERVICES.items():
+        if check := service.get("healthcheck"):
+            seconds = {key: int(str(check.get(key, "0s"))[:-1]) for key in ("interval", "start_period")}
+            assert seconds["start_period"] + check.get("retries", 3) * seconds["interval"] >= 60, name
+
+
 def test_no_service_lives_in_the_network_of_another():
     assert [name for name, service in SERVICES.items() if "network_mode" in service] == []
     policy = SERVICES["gpu-worker"]["environment"]

@@ -83,6 +83,7 @@ def test_no_form_breaks(owner):
 
 
 @pytest.mark.slow
+@pytest.mark.postgres
 @pytest.mark.parametrize("path", PATHS)
 def test_no_form_breaks_thoroughly(owner, path):
     try_forms(owner, path, THOROUGH, SEEN)

@@ -97,6 +97,7 @@ def test_no_page_breaks(lasting_world, clients, path):
 
 
 @pytest.mark.slow
+@pytest.mark.postgres
 @pytest.mark.parametrize("path", PATHS)
 def test_no_page_breaks_thoroughly(lasting_world, clients, path):
     try_everything(lasting_world, clients, path, THOROUGH)

@@ -113,6 +113,7 @@ def test_every_operation(operation, lasting_world, tokens):
 
 
 @pytest.mark.slow
+@pytest.mark.postgres
 @every_operation
 def test_every_operation_thoroughly(operation, lasting_world, tokens):
     @settings(SETTINGS, max_examples=THOROUGH)

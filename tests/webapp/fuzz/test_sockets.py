@@ -66,6 +66,7 @@ async def test_every_message_is_answered():
 
 
 @pytest.mark.slow
+@pytest.mark.postgres
 async def test_every_message_is_answered_thoroughly():
     await answer_all(THOROUGH)
 
