@@ -1,4 +1,4 @@
-"""What Kubernetes 1.36 said of Jobs and pods, read; and the Job that is made of a PodTemplate."""
+"""Handmade Jobs and pods in Kubernetes' form, read; and the Job that is made of a PodTemplate."""
 
 from typing import Any
 
