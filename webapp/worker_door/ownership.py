@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from training.contracts.types import TrajectoryStatus
-from webapp.experiments.models import Attempt, CheckpointExport, Experiment
+from webapp.experiments.models import Attempt, CheckpointExport, CheckpointRecord, Experiment
 from webapp.fleet.models import Operation, Worker
 from webapp.lib.remote_calls import NotYours, Owned, RemoteCall, caller, served_team
 from webapp.screens.models import Control
@@ -102,13 +102,24 @@ def _require_gang(attempt_id: int) -> None:
     require_worker(row.worker_name, *row.gang.values_list("worker_name", flat=True))
 
 
-def wrote(checkpoint_id: int) -> bool:
+def took_part(checkpoint_id: int) -> bool:
     """Whether the caller's workers had an attempt at the checkpoint's experiment."""
     if not caller.get():
         return True
     mine, team = own_workers().values("name"), served_team.get()
     rows = Attempt.objects.filter(experiment__checkpoints=checkpoint_id, worker_name__in=mine)
     return (rows if team is None else rows.filter(experiment__team=team)).exists()
+
+
+def wrote(checkpoint_id: int) -> bool:
+    """Whether the caller's worker saved it: another host's copy is not the caller's to vouch for.
+
+    Of a checkpoint that its own attempt did not report, every host that took part may speak.
+    """
+    if not took_part(checkpoint_id):
+        return False
+    saved_by = CheckpointRecord.objects.select_related("attempt").get(pk=checkpoint_id).attempt
+    return not caller.get() or saved_by is None or own_workers().filter(name=saved_by.worker_name).exists()
 
 
 def _require_wrote(checkpoint_id: int) -> None:
@@ -123,7 +134,9 @@ def _require_export(export_id: int) -> None:
 
 
 def _require_waiting_export(export_id: int) -> None:
-    _require_wrote(CheckpointExport.objects.get(pk=export_id).checkpoint_id)
+    row = CheckpointExport.objects.get(pk=export_id)
+    if not took_part(row.checkpoint_id):
+        raise NotYours(f"export {export_id} is not of {caller.get()}")
 
 
 def _require_team_trajectory(trajectory_id: int) -> None:

@@ -21,7 +21,7 @@ from webapp.lib.remote_calls import (
 )
 from webapp.reports.model_card import model_card
 from webapp.worker_door.attempts import attempt_of
-from webapp.worker_door.ownership import works_for, wrote
+from webapp.worker_door.ownership import took_part, works_for, wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +103,11 @@ def forget_copy(checkpoint_id: OwnCheckpoint) -> None:
 
 @gpu_host.request
 def waiting_exports(worker_name: OwnWorker) -> list[WaitingExport]:
-    """The oldest ones; of a joined host only those of checkpoints that it wrote."""
+    """The oldest ones; of a joined host only those of experiments that it took part in."""
     return [
         WaitingExport(row.pk, row.checkpoint.path, export_queries.is_for_anyone(row))
         for row in export_queries.waiting_exports()
-        if wrote(row.checkpoint_id)
+        if took_part(row.checkpoint_id)
     ]
 
 
@@ -149,7 +149,7 @@ def fail_export(export_id: OwnExport, message: str) -> None:
 @gpu_host.request
 def uncopied_exports(host: OwnHost) -> list[HeldExport]:
     """Finished ones of `host` that other hosts cannot have yet."""
-    return [_held(row) for row in export_queries.uncopied_exports(host=host) if wrote(row.checkpoint_id)]
+    return [_held(row) for row in export_queries.uncopied_exports(host=host) if took_part(row.checkpoint_id)]
 
 
 @gpu_host.request
@@ -161,7 +161,7 @@ def record_export_copy(export_id: OwnExport, copy_sha256: str) -> None:
 @gpu_host.request
 def removable_exports(host: OwnHost) -> list[HeldExport]:
     """Exports on `host` whose files are to be removed."""
-    return [_held(row) for row in export_queries.removable_exports(host=host) if wrote(row.checkpoint_id)]
+    return [_held(row) for row in export_queries.removable_exports(host=host) if took_part(row.checkpoint_id)]
 
 
 @gpu_host.request

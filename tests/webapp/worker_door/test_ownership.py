@@ -14,8 +14,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from testing.factories import make_team
+from testing.factories import make_attempt, make_team
 from testing.owned_world import SECRET, Owner, call_table, make_owner, rows_of
+from webapp.experiments.models import CheckpointRecord
 from webapp.fleet.models import Host, JoinedHost
 from webapp.lib.remote_calls import Owned, all_calls, call_named
 from webapp.worker_door.joined_hosts.contract import version
@@ -100,6 +101,17 @@ def test_a_host_neither_changes_nor_reads_what_others_own(own, others):
                 assert status in (403, 404) or answer in BLANK, f"{call} of {victim.name}: {answer}"
             if status == 200:
                 assert victim.name not in json.dumps(answer) or is_shared, f"{call} told of {victim.name}"
+
+
+def test_who_took_over_an_experiment_vouches_for_no_copy_of_the_host_before(own, others):
+    """Both had an attempt at it: only the one that saved a checkpoint speaks of its copy."""
+    before = others[0]
+    make_attempt(before.checkpoint.experiment, number=2, worker_name=own.gpu.name)
+    CheckpointRecord.objects.filter(pk=before.checkpoint.pk).update(attempt=before.attempt)
+    for call in ("record_copy", "forget_copy"):
+        status, _ = send(own, call, call_table(before)[call])
+        assert status == 403, call
+        assert send(before, call, call_table(before)[call])[0] == 200
 
 
 def test_one_name_of_another_among_its_own_helps_no_host(own, others):

@@ -14,6 +14,8 @@ class CheckpointRecord(models.Model):
     """A saved checkpoint folder."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="checkpoints")
+    attempt = models.ForeignKey("Attempt", null=True, on_delete=models.SET_NULL, related_name="+")
+    """That saved it; null = it was not reported by its own attempt."""
     step = models.IntegerField()
     policy_version = models.IntegerField()
     path = models.CharField(max_length=400)

@@ -10,7 +10,9 @@ from webapp.live.event_publishing import publish
 
 
 @transaction.atomic
-def record_checkpoint(*, experiment_id: int, report: CheckpointReport) -> None:
+def record_checkpoint(
+    *, experiment_id: int, report: CheckpointReport, saved_by: Attempt | None = None
+) -> None:
     """A checkpoint is complete on disk."""
     values = report.model_dump(exclude={"path", "bytes"}) | {"size_bytes": report.bytes}
     if report.is_best:
@@ -18,7 +20,7 @@ def record_checkpoint(*, experiment_id: int, report: CheckpointReport) -> None:
     CheckpointRecord.objects.update_or_create(
         experiment_id=experiment_id,
         path=report.path,
-        defaults={**values, "deleted_at": None, "copied_at": None},
+        defaults={**values, "attempt": saved_by, "deleted_at": None, "copied_at": None},
     )
     publish(
         experiment_stream(experiment_id),

@@ -71,7 +71,7 @@ def report_evaluation(call: TrainerCall, result: EvaluationResult) -> Nothing:
 
 
 def report_checkpoint(call: TrainerCall, report: CheckpointReport) -> Nothing:
-    checkpoints.record_checkpoint(experiment_id=call.experiment_id, report=report)
+    checkpoints.record_checkpoint(experiment_id=call.experiment_id, report=report, saved_by=call.attempt)
     return NOTHING
 
 
