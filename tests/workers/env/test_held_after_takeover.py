@@ -30,7 +30,7 @@ def test_the_agents_next_turn_begins_with_nothing_pressed(desk_client, keys, but
         user = make_user(Role.OPERATOR, team=row.group.team)
         control = controls.request_control(trajectory=row, user=user)
         task = Task(task_id="t", instruction="x", screen=(512, 384))
-        assignment = SimpleNamespace(row=row, task=task, source=Source.POLICY)
+        assignment = SimpleNamespace(row=row, task=task, source=Source.POLICY, is_draft=False)
         server = person(environment.desktop, keys, buttons)
         wait_for(environment.desktop, lambda seen: seen != (0, 0))
 

@@ -354,7 +354,7 @@ def test_tokens_are_good_once_and_versions_have_to_match(host):
     with pytest.raises(joining.JoinRefused, match="a host far has joined; revoke it"):
         joining.join(token=token, name="far", roles=["env"], sent_version=version())
     joining.join(token=token, name="b", roles=["env"], sent_version=version())
-    with pytest.raises(joining.JoinRefused, match="used before"):
+    with pytest.raises(joining.JoinRefused, match="used up"):
         joining.join(token=token, name="c", roles=["env"], sent_version=version())
 
 

@@ -154,10 +154,10 @@ def lane_cells(trajectory_ids: list[int], shown: range = range(0)) -> dict[int, 
     """trajectory id -> its turns; those that are shown know their weights, which their completions hold."""
     found: dict[int, list[BriefTurn]] = defaultdict(list)
     turns = TurnRecord.objects.filter(trajectory_id__in=trajectory_ids).order_by("trajectory_id", "index")
-    keys = ("completion__policy_version", "completion__policy_versions")
+    held = (text_of("completion__policy_version"), text_of("completion__policy_versions"))
     weights = [
-        Case(When(index__gte=shown.start, index__lt=shown.stop, then=text_of(key)), output_field=TextField())
-        for key in keys
+        Case(When(index__gte=shown.start, index__lt=shown.stop, then=text), output_field=TextField())
+        for text in held
     ]
     for row in brief_rows(turns, *weights)[:MAX_LANE_TURNS]:
         found[row[0]].append(BriefTurn(*row))
