@@ -65,7 +65,7 @@ test-slow: setup-test ## The tests that take minutes, those in containers and in
 
 .PHONY: test-containers
 test-containers: setup-test ## Build, start, upgrade, hurt and stop the containers of docker-compose.yml (needs Docker)
-	@$(PY) -m pytest -m slow tests/infra/test_containers.py $(ARGS)
+	@$(PY) -m pytest -m slow tests/benchmarks/test_containers.py $(ARGS)
 
 .PHONY: test-gpu
 test-gpu: setup-test ## The tests of a machine with NVIDIA GPUs

@@ -19,7 +19,8 @@ from webapp.lib.supervisor.redis_server import find_redis
 
 SECRET = re.compile(r"(?i)password|secret|auth|token|_url\b")
 POLICIES = [resource["spec"] for resource in RESOURCES if resource["kind"] == "NetworkPolicy"]
-OURS = ("web", "dispatcher", "gpu-worker", "desktops")
+OURS = ("web", "dispatcher", "prepare", "backup", "gpu-worker", "gpu-job", "desktops")
+TRAINERS = ("gpu-worker", "gpu-job")
 HIGH = "1024-65535"
 
 
@@ -56,7 +57,8 @@ def test_redis_starts_with_the_password_and_its_command_line_does_not_hold_it(na
     programs, port, password = tmp_path / "bin", free_port(), "of-this-test-alone"
     programs.mkdir()
     (programs / "redis-server").symlink_to(find_redis())
-    script = redis_scripts()[name].replace("redis-server - ", f"redis-server - --port {port} ")
+    script = re.sub(r"redis-server( -)? (?=--)", rf"redis-server\1 --port {port} ", redis_scripts()[name])
+    script = script.replace("/data", str(tmp_path))
     variables = {"PATH": f"{programs}:{os.environ['PATH']}", "REDISCLI_AUTH": password}
     log = (tmp_path / "log").open("wb")
     with subprocess.Popen(
@@ -86,7 +88,7 @@ def answer(port, *commands):
 
 
 def test_the_secret_of_the_cluster_is_not_made_from_arguments():
-    text = (DEPLOY / "kubernetes" / "settings.yaml").read_text()
+    text = (DEPLOY / "kubernetes" / "make-secrets").read_text()
     assert "--from-literal" not in text
     assert "--from-env-file=/dev/stdin" in text
 
@@ -110,7 +112,7 @@ def ports_of(app, direction, other):
     if not chosen:
         return {"any"}
     found = set()
-    for rule in (rule for policy in chosen for rule in policy.get(key, [])):
+    for rule in (rule for policy in chosen for rule in policy.get(key, []) if peers in rule):
         pods = [peer["podSelector"] for peer in rule[peers] if set(peer) == {"podSelector"}]
         if any(selects(pod, other) for pod in pods):
             found |= {
@@ -130,7 +132,8 @@ def test_pods_reach_each_other_where_they_have_to_and_nowhere_else():
     wanted = {
         (app, store): {port} for app in OURS for store, port in (("postgres", "5432"), ("redis", "6379"))
     }
-    wanted |= {("web", "desktops"): {HIGH}, ("desktops", "gpu-worker"): {HIGH}}
+    wanted |= {("web", "desktops"): {HIGH}}
+    wanted |= {(app, trainer): {HIGH} for app in ("desktops", *TRAINERS) for trainer in TRAINERS}
     assert opened == {
         (direction, *pair): ports for pair, ports in wanted.items() for direction in ("Egress", "Ingress")
     }
@@ -141,15 +144,26 @@ def test_the_outside_is_reached_by_public_addresses_and_never_from_desktops():
         (policy["podSelector"], peer["ipBlock"], rule["ports"])
         for policy in POLICIES
         for rule in policy.get("egress", [])
-        for peer in rule["to"]
+        for peer in rule.get("to", [])
         if "ipBlock" in peer
     ]
     [(selector, block, ports)] = outside
-    assert [app for app in PODS if selects(selector, app)] == ["web", "dispatcher", "gpu-worker"]
+    assert {app for app in PODS if selects(selector, app)} == {"web", "dispatcher", *TRAINERS}
     assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "127.0.0.0/8"} < set(
         block["except"]
     )
     assert ports == [{"port": 443}, {"port": 465}, {"port": 587}]
+
+
+def test_the_dispatcher_alone_reaches_any_address_at_the_ports_of_the_clusters_api():
+    [(selector, ports)] = [
+        (policy["podSelector"], rule["ports"])
+        for policy in POLICIES
+        for rule in policy.get("egress", [])
+        if "to" not in rule
+    ]
+    assert [app for app in PODS if selects(selector, app)] == ["dispatcher"]
+    assert ports == [{"port": 443}, {"port": 6443}]
 
 
 def test_pages_and_names_are_the_only_doors_to_other_namespaces():
@@ -157,7 +171,7 @@ def test_pages_and_names_are_the_only_doors_to_other_namespaces():
         (json.dumps(peer["namespaceSelector"]["matchLabels"]), port["port"])
         for policy in POLICIES
         for rule in [*policy.get("ingress", []), *policy.get("egress", [])]
-        for peer in rule.get("from", rule.get("to"))
+        for peer in rule.get("from", rule.get("to", []))
         for port in rule["ports"]
         if "namespaceSelector" in peer
     }

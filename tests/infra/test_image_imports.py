@@ -20,7 +20,7 @@ IMPORTED = {
 """Service -> folders whose modules may run in it, and rooms below them that run elsewhere."""
 OF_OTHER_PYTHONS = r"(sglang|desktop_env)\b"
 """Programs that have an environment of their own beside ours."""
-BY_HAND = r"(wandb|mlflow|gguf|fla)\b"
+BY_HAND = r"(wandb|mlflow|google\.protobuf|gguf|fla)\b"
 """Of commands whose page says what to install first."""
 
 
