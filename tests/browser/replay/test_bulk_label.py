@@ -32,7 +32,7 @@ def make_many(people: People, family: str, number: int) -> None:
 
 def expect_counts(page: Page, **numbers: int) -> None:
     for verdict, number in numbers.items():
-        expect(page.locator(f'[data-count="{verdict}"]')).to_have_text(str(number))
+        expect(page.locator(f'[data-count="{verdict}"]')).to_have_text(f"{number:,}")
 
 
 def test_a_bulk_label_is_seen_to_run_and_keeps_the_filter_and_the_counts(sign_in: SignIn, people: People):
@@ -43,7 +43,7 @@ def test_a_bulk_label_is_seen_to_run_and_keeps_the_filter_and_the_counts(sign_in
     expect_counts(page, inbox=NUM_NOTES, rejected=0, all=NUM_NOTES)
     held: list[Route] = []
     page.route("**/replay/bulk/**", lambda route: held.append(route))
-    page.get_by_role("button", name=f"Label all {NUM_NOTES}").click()
+    page.get_by_role("button", name=f"Label all {NUM_NOTES:,}").click()
     reject = page.get_by_role("button", name="Reject all")
     words, is_seen, is_disabled = reject.evaluate(PRESSED)
 
@@ -58,4 +58,4 @@ def test_a_bulk_label_is_seen_to_run_and_keeps_the_filter_and_the_counts(sign_in
     assert ReplayEntry.objects.filter(verdict="rejected", family="note").count() == NUM_NOTES
     page.goto("/replay/")
     expect_counts(page, inbox=NUM_MENUS, rejected=NUM_NOTES, all=NUM_NOTES + NUM_MENUS)
-    expect(page.get_by_role("button", name=f"Label all {NUM_MENUS}")).to_be_visible()
+    expect(page.get_by_role("button", name=f"Label all {NUM_MENUS:,}")).to_be_visible()
