@@ -39,12 +39,12 @@ _READ_BY_WORKERS = (
 )
 _COLUMNS = (
     ("auth.User", ("id", "username")),
-    ("fleet.JoinedHost", ("id", "host_id", "revoked_at", "team_id", "roles")),
+    ("fleet.JoinedHost", ("id", "host_id", "joined_at", "revoked_at", "team_id", "roles")),
 )
-_KEYS = ("_kombu.*", "unacked*", "deskhand:*")
-"""Names of queues, jobs under way; pauses and slots of services."""
-_CHANNELS = ("deskhand*", "/*.celery*")
-"""Events of pages, and Celery's own words to workers."""
+_KEYS = ("_kombu.*", "unacked*", "deskhand:*", "*.reply.celery.pidbox")
+"""Names of queues, jobs under way; pauses and slots of services; answers to Celery's own words."""
+_CHANNELS = ("deskhand*", "/*.celery*", *(f"/{number}.celery.pidbox" for number in range(16)))
+"""Events of pages, and Celery's words to workers: a pattern that is subscribed to must stand here itself."""
 RIGHTS = {
     "web": Rights(
         writes=tuple(sorted(one.label for one in apps.get_app_configs())),
