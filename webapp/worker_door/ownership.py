@@ -116,10 +116,11 @@ def wrote(checkpoint_id: int) -> bool:
 
     Of a checkpoint that its own attempt did not report, every host that took part may speak.
     """
-    if not took_part(checkpoint_id):
-        return False
+    if not caller.get():
+        return True
     saved_by = CheckpointRecord.objects.select_related("attempt").get(pk=checkpoint_id).attempt
-    return not caller.get() or saved_by is None or own_workers().filter(name=saved_by.worker_name).exists()
+    is_mine = saved_by is None or own_workers().filter(name=saved_by.worker_name).exists()
+    return is_mine and took_part(checkpoint_id)
 
 
 def _require_wrote(checkpoint_id: int) -> None:
