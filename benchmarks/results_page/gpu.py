@@ -30,20 +30,20 @@ GPU = (
     ),
     Claim(
         result="gpu/smoldesk",
-        says="Real weights (SmolLM2-135M) learn forms: rollouts of the first and last 3 steps",
+        says="Real weights (SmolLM2-135M), form: sampled rollouts of training tasks, first and last 3 steps",
         figure=lambda found: each(
             f"{name.rpartition('/')[2]} {_ends(run['curves']['success/form'])}"
             for name, run in found["runs"].items()
         ),
         n=lambda found: "96 trajectories at each end of each seed",
         missed=(
-            "The runs were cut off after 12 and 13 of 40 steps: nothing is claimed of held-out tasks.",
+            "Cut off after 12 and 13 of 40 steps: no held-out evaluation, no control.",
             "Seed 2's start solved most forms already, and every start renamed well: no room to learn.",
         ),
     ),
     Claim(
         result="gpu/replay_matters",
-        says="Where all groups fail, replay starts the learning: copy, first and last 3 steps",
+        says="With replay, groups that all failed begin to succeed: copy, first and last 3 steps",
         figure=lambda found: each(
             f"{run['arm']} {_ends(run['curve']['success/copy'])}, {_failed(run['curve'])}"
             for run in found["runs"]
