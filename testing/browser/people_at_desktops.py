@@ -42,10 +42,10 @@ class PatientAgent:
     """An agent that waits at every turn, and remembers what it was told."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.texts: list[str] = []
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
-        self.told.append(observation.text)
+        self.texts.append(observation.text)
         return Decision(actions=(Action(kind=ActionKind.WAIT, seconds=0.2),))
 
     def close(self) -> None:

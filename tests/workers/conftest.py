@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
-from training.contracts.types import TrajectoryStatus
-from webapp.trajectories.models import Trajectory
+from testing.workers.slot_thread import slot_thread
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.env import slots, trajectory_job
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,17 +40,5 @@ def env_thread(desk_client, settings, tmp_path) -> Iterator[None]:
     """Runs every queued trajectory as an env worker's slot does; only the broker in between is left out."""
     settings.DESKHOST_SOCKET = desk_client.socket_path
     settings.MEDIA_ROOT = str(tmp_path)
-    stopping = threading.Event()
-
-    def work() -> None:
-        while not stopping.wait(0.05):
-            for row in Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("pk"):
-                trajectory_job.run(row.pk)
-        slots.drop_environment()
-        connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    stopping.set()
-    thread.join(60)
+    with slot_thread(patience_s=60):
+        yield

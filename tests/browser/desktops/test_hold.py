@@ -50,7 +50,7 @@ def test_the_next_desktop_is_held_before_its_agent_acts_and_text_of_any_script_i
     page.wait_for_url(f"**/trajectories/{trajectory.pk}/desktop/")
     env_worker.start(trajectory)
     has_control(page)
-    assert env_worker.agent.told == [], "the agent acted although the desktop is held"
+    assert env_worker.agent.texts == [], "the agent acted although the desktop is held"
     page.get_by_label("Type this at the desktop").fill(TEXT)
     page.get_by_role("button", name="Type", exact=True).click()
     wait_for(lambda: text_of(turns_of(trajectory)) == TEXT)
@@ -59,7 +59,7 @@ def test_the_next_desktop_is_held_before_its_agent_acts_and_text_of_any_script_i
     wait_for(lambda: env_worker.file("/home/user/note.txt").startswith(TEXT))
     page.keyboard.press("Shift+Escape")
     page.get_by_role("button", name="Let the agent go on").click()
-    wait_for(lambda: env_worker.agent.told)
+    wait_for(lambda: env_worker.agent.texts)
 
 
 def test_an_agent_waits_for_one_who_watches_and_stays_itself_until_it_is_taken_over(
@@ -75,12 +75,12 @@ def test_an_agent_waits_for_one_who_watches_and_stays_itself_until_it_is_taken_o
     page.wait_for_url("**/desktop/")
     expect(page.locator("[data-screen-pill]")).to_contain_text("The agent waits", timeout=LIMIT_MS)
     time.sleep(1)
-    num_turns = len(env_worker.agent.told)
+    num_turns = len(env_worker.agent.texts)
     time.sleep(2)
-    assert len(env_worker.agent.told) == num_turns
+    assert len(env_worker.agent.texts) == num_turns
     page.keyboard.press("b")
-    wait_for(lambda: len(env_worker.agent.told) > num_turns)
-    assert not any("person" in said for said in env_worker.agent.told), "no person has acted"
+    wait_for(lambda: len(env_worker.agent.texts) > num_turns)
+    assert not any("person" in said for said in env_worker.agent.texts), "no person has acted"
     trajectory.refresh_from_db()
     assert trajectory.source == Source.SCRIPTED
     assert not Trajectory.objects.filter(retry_of=trajectory).exists(), "its place was not run again"

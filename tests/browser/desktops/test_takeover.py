@@ -92,17 +92,17 @@ def test_taking_over_types_text_that_lands_and_is_recorded_as_a_persons_turns(
     open_desktop(page, running)
     page.get_by_role("button", name="Take over").click()
     expect(page.locator('#desktop[data-screen="control"]')).to_be_visible(timeout=LIMIT_S * 1000)
-    agent_turns = len(env_worker.agent.told)
+    agent_turns = len(env_worker.agent.texts)
     typed(page, "Blue hen")
     page.keyboard.press("Control+s")
     expect(page.locator(".turn-row.is-human").first).to_contain_text("Ctrl", timeout=LIMIT_S * 1000)
-    assert len(env_worker.agent.told) == agent_turns, "the agent acted although it is paused"
+    assert len(env_worker.agent.texts) == agent_turns, "the agent acted although it is paused"
 
     page.keyboard.press("Shift+Escape")
     page.keyboard.press("b")
     expect(page.locator("[data-screen-pill]")).to_contain_text("Live", timeout=LIMIT_S * 1000)
-    wait_for(lambda: len(env_worker.agent.told) > agent_turns)
-    assert env_worker.agent.told[agent_turns] == "A person used this desktop since your last action."
+    wait_for(lambda: len(env_worker.agent.texts) > agent_turns)
+    assert env_worker.agent.texts[agent_turns] == "A person used this desktop since your last action."
     turns = turns_of(running)
     assert text_of(turns) == "Blue hen"
     assert ("human", {"kind": "key", "keys": ["ctrl", "s"]}) in turns
@@ -130,8 +130,8 @@ def test_a_reloaded_page_keeps_control_and_a_closed_one_loses_it(
     page.close()
     Control.objects.update(expires_at=timezone.now() + SOON)  # nobody renews it now: no need to wait longer
     expect(other.locator('[data-do="take"]')).to_be_visible(timeout=LIMIT_S * 1000)
-    agent_turns = len(env_worker.agent.told)
-    wait_for(lambda: len(env_worker.agent.told) > agent_turns)
+    agent_turns = len(env_worker.agent.texts)
+    wait_for(lambda: len(env_worker.agent.texts) > agent_turns)
 
 
 def test_a_demonstration_is_recorded_scored_and_offered_to_the_replay_inbox(

@@ -119,10 +119,10 @@ def test_a_machines_own_screen_is_watched_taken_over_and_handed_back(
     page.keyboard.press("Control+s")
     expect(page.locator(".turn-row.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
     wait_for(lambda: difference(canvas(watcher), before) > 0.05)
-    agent_turns = len(env_worker.agent.told)
+    agent_turns = len(env_worker.agent.texts)
     page.keyboard.press("Shift+Escape")
     page.keyboard.press("b")
-    wait_for(lambda: len(env_worker.agent.told) > agent_turns)
+    wait_for(lambda: len(env_worker.agent.texts) > agent_turns)
     turns = turns_of(trajectory)
     assert text_of(turns) == "Blue hen", (
         "what the watcher typed came through, or what the person typed did not"

@@ -15,7 +15,7 @@ import pytest
 from training.distributed.strangers import StrangerConnected, require_own_peers
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-NOBODY = 65534
+OTHER_USER = 65534
 CONNECT = """
 import os, socket, sys
 import encodings.idna
@@ -82,7 +82,7 @@ def test_a_process_of_our_own_user_is_a_peer() -> None:
 
 
 def test_one_of_another_user_is_named_and_refused() -> None:
-    with connected(NOBODY), pytest.raises(StrangerConnected, match=f"user {NOBODY} of this machine"):
+    with connected(OTHER_USER), pytest.raises(StrangerConnected, match=f"user {OTHER_USER} of this machine"):
         require_own_peers()
     require_own_peers()
 

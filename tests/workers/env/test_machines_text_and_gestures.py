@@ -3,25 +3,22 @@
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from testing.desk_host_process import running_host
+from testing.workers.slot_thread import slot_thread
 from tests.workers.conftest import ROOT
 from tests.workers.env.test_text_policy import PROMPT, policy, run_one
 from tests.workers.tasks.test_demonstrated_gestures import TASK, replayed, solve_by_hand
-from training.contracts.types import Action, TrajectoryStatus
-from webapp.trajectories.models import Trajectory
+from training.contracts.types import Action
 from webapp.trajectories.row_to_types import trajectory_of
 from webapp.trajectories.services.texts import read_text
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient, LeaseKeeper
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.env import slots, trajectory_job
 from workers.tasks import prepare_and_score
 
 IMAGES = Path(os.environ.get("DESKHAND_IMAGES_DIR") or ROOT / "var" / "images")
@@ -57,20 +54,8 @@ def machine_slot(machines: DeskHostClient, settings, tmp_path) -> Iterator[None]
     """Runs every queued trajectory on machines, as an env worker's slot does."""
     settings.DESKHOST_SOCKET = machines.socket_path
     settings.MEDIA_ROOT = str(tmp_path)
-    stopping = threading.Event()
-
-    def work() -> None:
-        while not stopping.wait(0.2):
-            for row in Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("pk"):
-                trajectory_job.run(row.pk)
-        slots.drop_environment()
-        connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    stopping.set()
-    thread.join(120)
+    with slot_thread(patience_s=120):
+        yield
 
 
 @pytest.mark.django_db(transaction=True)
