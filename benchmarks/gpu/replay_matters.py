@@ -13,7 +13,8 @@ Bar: at the start >= 95 % of the copy groups fail. copy, sampled: GRPO alone <= 
 points above imitation. In one arm of the mix copy >= 50 % sampled, and form and rename at most 10 points
 below GRPO's of the mix.
 
-    python -m benchmarks.gpu.replay_matters --start FOLDER [--preset NAME] [--arms copy/replay] [--tiny]
+    python -m benchmarks.gpu.replay_matters --start FOLDER [--preset NAME] [--arms copy/replay]
+    [--limit-s 1500] [--tiny]
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def main() -> int:
         if START in options.arms:
             rows.append(runs.once({"arm": START}, lambda: lab.evaluated(str(options.start))))
         print(f"accepted demonstrations: {lab.demonstrate(arms, options.demonstrations)}", flush=True)
-        rows += [runs.once({"arm": name}, partial(lab.arm, *arms[name])) for name in arms]
+        for name in arms:
+            if lab.left() > options.reserve_s:
+                rows.append(runs.once({"arm": name}, partial(lab.arm, *arms[name])))
     print_table(HEADER, [row_of(row) for row in rows])
     found = {row["arm"]: row for row in rows}
     missed = missed_by(found)
@@ -123,9 +126,12 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--learning-rate", type=float, default=3e-5)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--set", nargs="*", default=[], help="further settings of all, as NAME=JSON")
+    arguments.add_argument("--limit-s", type=float, default=7200, help="of everything")
+    arguments.add_argument("--reserve-s", type=float, default=240, help="of it, for an arm's ends")
     arguments.add_argument("--tiny", action="store_true", help="one step of everything, no bar")
     add_resume(arguments)
     options = arguments.parse_args()
+    options.ends_at = time.monotonic() + options.limit_s
     if options.tiny:
         options.steps, options.groups, options.tasks, options.demonstrations = 1, 3, 4, 2
     return options
@@ -138,6 +144,9 @@ class Lab:
         self.deskhand = deskhand
         self.options = options
         self.more = [part for one in options.set for part in ("--set", one)]
+
+    def left(self) -> float:
+        return float(self.options.ends_at - time.monotonic())
 
     def make_start(self) -> None:
         """SFT of a published model on the preset's demonstrations; others may wait for the folder."""
@@ -154,6 +163,7 @@ class Lab:
             "tasks.families": families,
             "algorithm.num_steps": options.steps,
             "algorithm.groups_per_step": options.groups,
+            "algorithm.max_seconds": self.left() - options.reserve_s,
             "evaluation.num_tasks": 0,
             "sft.enabled": False,
             "sft.max_steps": options.steps,

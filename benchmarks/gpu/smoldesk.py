@@ -35,7 +35,7 @@ from testing.private_installation import Instance, InstanceFailed
 from training.content.task_sets.smoldesk import DEMONSTRATED
 
 ARMS = {
-    "demonstrated": ("grpo", "rejection", "shuffled"),
+    "demonstrated": ("grpo", "shuffled", "rejection"),
     "uninformative": ("grpo",),
     "random": ("grpo",),
 }
@@ -112,7 +112,7 @@ class Stage:
             if found["status"] != "finished":
                 return found
             for arm in ARMS[self.start]:
-                if arm in self.options.arms and self._left() > 0:
+                if arm in self.options.arms and self._left() > self.options.reserve_s:
                     found = self._experiment(arm, self._arm(arm, f"experiment:{found['start']}@latest"))
         return found
 
@@ -172,6 +172,7 @@ class Stage:
         if options.engine == "sglang":
             values |= {"engine.memory_fraction": options.memory_fraction, "model.dtype": options.dtype}
             values["engine.attention_backend"] = "triton"
+            values["engine.max_running"] = options.desktops
             if options.engine_arguments:
                 values["engine.extra_arguments"] = options.engine_arguments.split()
         if options.max_turns:
