@@ -54,6 +54,7 @@ CURVES = (
         "time/train_s",
         "policy/logprob_gap",
     ),
+    *(f"success/{family}" for family in ("form", "rename", "toggle", "pick", "press")),
 )
 TASKS_OF = """
 import json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.report import RESULTS
-from benchmarks.results_page import gpu, learning, system
+from benchmarks.results_page import gpu, learning, real_weights, system
 from benchmarks.results_page.claim import Claim, read, table
 from testing.paths import REPOSITORY
 
@@ -23,6 +23,7 @@ NEVER_RUN = """
 - Learning of published models on real tasks to the end.
 """
 AREAS: dict[str, tuple[Claim, ...]] = {
+    "Real weights": real_weights.REAL_WEIGHTS,
     "Learning": learning.LEARNING,
     "On NVIDIA GPUs": gpu.GPU,
     **system.areas(),
@@ -58,7 +59,18 @@ unsafe."""
 TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."
 WHOLE_STEPS = """The real trainer, policy server and SGLang, with recorded screens and a sync a step. \
 On one shared GPU sampling ahead gains nothing: both sides compute at once and slow each other down."""
+LEARNED = """One GPU, 13 cores and 96 desktops a seed; a step of 128 trajectories takes 12 s. Intervals take \
+each draw for one trial. `mixed` joins form and toggle and is never trained on. Toggle and pick stay near \
+chance, but for pick in seed 2. `press`: the start answers in the right form and names a widget at random.
+
+![Rollouts of forms by seed, and of copying with replay](images/real_weights.svg)"""
+REPLAYED = """All groups of the start fail; each gets a demonstration with an advantage. Nothing else is \
+trained, and everything else is forgotten."""
 DETAILS = {
+    "Real weights": (
+        ("What was learned", LEARNED, real_weights.learned),
+        ("Replay where every group fails", REPLAYED, real_weights.replayed),
+    ),
     "Learning": (
         ("What the runs teach", TAUGHT, str),
         ("Controls", CONTROLS, learning.controls),

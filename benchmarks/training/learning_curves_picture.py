@@ -19,6 +19,7 @@ PLOTLY = REPOSITORY / "node_modules/plotly.js-cartesian-dist-min/plotly-cartesia
 IMAGES = REPOSITORY / "docs" / "images"
 COLOURS = ("#0ca678", "#d6336c", "#f59f00", "#4263eb", "#7048e8", "#1098ad", "#74b816", "#495057")
 SMOOTHED = 5
+TITLES = ("Rollouts, sampled", "Held-out tasks, greedy")
 SIZE = {"width": 960, "height": 420}
 TO_SVG = """async ([traces, layout]) => {
   const place = document.createElement("div");
@@ -39,7 +40,7 @@ def draw(runs: Sequence[dict[str, Any]], name: str, folder: Path = IMAGES) -> No
     if not arms:
         return
     traces = [trace for place, arm in enumerate(arms) for trace in _traces(arm, arms[arm], COLOURS[place])]
-    (folder / f"{name}.svg").write_text(svg(traces, _layout()))
+    (folder / f"{name}.svg").write_text(svg(traces, layout(TITLES)))
 
 
 def svg(traces: Sequence[dict[str, Any]], layout: dict[str, Any]) -> str:
@@ -100,9 +101,9 @@ def _points(points: Sequence[Point]) -> dict[str, list[float]]:
     return {"x": [point[0] for point in points], "y": [point[1] for point in points]}
 
 
-def _layout() -> dict[str, Any]:
+def layout(titles: Sequence[str]) -> dict[str, Any]:
+    """Two charts of shares beside each other."""
     share = {"range": [0, 1.02], "tickformat": ".0%", "gridcolor": "#e9ecef"}
-    titles = ("Rollouts, sampled", "Held-out tasks, greedy")
     notes = [
         {"text": title, "xref": "paper", "yref": "paper", "x": x, "y": 1.1, "showarrow": False}
         for title, x in zip(titles, (0.19, 0.81), strict=True)
