@@ -58,7 +58,8 @@ q, k, v and the attention's output; gate, up and their product. Not measured."""
 COMPILED = Kept(per_width=20.0, per_inner=4.6, per_state=12.0)
 """Fused kernels keep less. Fitted to benchmarks/gpu/train_case.py on one H200, nothing recomputed, with
 microbatches of 8461 tokens and 30 176 patches: peaks of 82.0 GB (2B) and 140.1 GB (4B), met within 5 %; so
-is 133.2 GB (4B, 15 % of the blocks recomputed), which was measured later. What a state needs is counted."""
+is 133.2 GB (4B, 15 % of the blocks recomputed), which was measured later, and 103.6 GB of Qwen3-4B. What a
+state needs is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
