@@ -123,6 +123,16 @@ def family_of_folder(folder: str | Path) -> ModelFamily:
         raise UnsupportedModel(f"model.path: {folder}: {error}") from error
 
 
+def unnamed_interval(folder: str | Path) -> int | None:
+    """Each how many-th block attends, where the config lists the blocks alone; None = nothing is missing."""
+    config = json.loads((Path(folder) / "config.json").read_text())
+    text = config.get("text_config") or config
+    kinds = text.get("layer_types") or ()
+    if "linear_attention" not in kinds or "full_attention_interval" in text:
+        return None
+    return list(kinds).index("full_attention") + 1
+
+
 def image_factor(folder: str | Path) -> int | None:
     """What the sides of a resized image are multiples of; None for a folder that does not say."""
     try:

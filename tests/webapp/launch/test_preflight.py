@@ -390,3 +390,19 @@ def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
     refused = checks(parse_config(sees | {"lora": {"rank": 8}}), team)["SGLang does not serve these adapters"]
     assert (refused.level, refused.path) == ("bad", "lora.rank")
     assert not [one for one in checks(parse_config(sees), team) if one.startswith("SGLang does not serve")]
+
+
+def test_a_qwen3_5_whose_blocks_sglang_cannot_count_is_refused_with_the_number(team: Team, tmp_path: Path):
+    path = Path(model_folder(tmp_path, "qwen3_5", QWEN)) / "config.json"
+    described = json.loads(path.read_text())
+    text = described.setdefault("text_config", {})
+    text["layer_types"] = ["linear_attention", "linear_attention", "full_attention"] * 2
+    text.pop("full_attention_interval", None)
+    path.write_text(json.dumps(described))
+    config = parse_config({"model": {"path": str(path.parent)}, "engine": {"name": "sglang"}})
+    found = checks(config, team)["SGLang cannot read this config.json"]
+    assert (found.level, found.path) == ("bad", "model.path")
+    assert '"full_attention_interval": 3 ' in found.detail
+    text["full_attention_interval"] = 3
+    path.write_text(json.dumps(described))
+    assert "SGLang cannot read this config.json" not in checks(config, team)

@@ -9,7 +9,12 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import published_shape
-from training.planning.model_families import ModelFamily, UnsupportedModel, family_of_folder
+from training.planning.model_families import (
+    ModelFamily,
+    UnsupportedModel,
+    family_of_folder,
+    unnamed_interval,
+)
 from training.planning.model_places import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
 from training.planning.model_tokens import missing_tokens
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
@@ -60,10 +65,10 @@ def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
         )
         yield Check("bad", "The model sees no screenshots", text, "prompt.observation")
     if config.engine.name == "sglang":
-        yield from _sglang_checks(config, family)
+        yield from _sglang_checks(config, folder, family)
 
 
-def _sglang_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:
+def _sglang_checks(config: ExperimentConfig, folder: Path, family: ModelFamily) -> Iterator[Check]:
     if not family.is_served:
         text = f"SGLang has no class for {family.label}. Set engine.name to transformers."
         yield Check("bad", "SGLang does not serve this model", text, "engine.name")
@@ -73,6 +78,12 @@ def _sglang_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Ch
             "Set lora.rank to 0, or engine.name to transformers."
         )
         yield Check("bad", "SGLang does not serve these adapters", text, "lora.rank")
+    elif (interval := unnamed_interval(folder)) is not None:
+        text = (
+            f"{folder / 'config.json'}: SGLang reads full_attention_interval, which transformers leaves out. "
+            f'Add "full_attention_interval": {interval} beside layer_types.'
+        )
+        yield Check("bad", "SGLang cannot read this config.json", text, "model.path")
 
 
 def kernel_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:
