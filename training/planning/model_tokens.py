@@ -43,3 +43,13 @@ def _has_template(folder: Path, settings: Path) -> bool:
 def _added_tokens(file: Path, _changed: int) -> frozenset[str]:
     """The file is some 10 MB, and pages ask at every change of a form."""
     return frozenset(token["content"] for token in json.loads(file.read_text())["added_tokens"])
+
+
+def published_stop_ids(folder: str | Path) -> list[int]:
+    """Tokens that end a completion by the folder's generation_config.json, where it has one."""
+    try:
+        settings = json.loads((Path(folder) / "generation_config.json").read_text())
+    except FileNotFoundError:
+        return []
+    found = settings.get("eos_token_id")
+    return [found] if isinstance(found, int) else list(found or [])

@@ -35,7 +35,11 @@ class PlainWords:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of words from outside: no added token comes of them."""
-        return self._ids(text, is_own=not any(marker in text for marker in self._markers))
+        return self._ids(text, is_own=not self.has_marker(text))
+
+    def has_marker(self, text: str) -> bool:
+        """Whether words from outside hold what the tokenizer has a token for."""
+        return any(marker in text for marker in self._markers)
 
     def encode_own(self, text: str) -> list[int]:
         """Token ids of words of the experiment's own prompt: its markers are the model's, as published."""

@@ -23,12 +23,16 @@ MARKED = """
 Numbered boxes on the screenshot are the widgets of the list beside it."""
 NAMED_MARKS = " tag_1 stands for the middle of box 1: pyautogui.click(tag_1)."
 
-TASK = """Do the next step of this task.
+ALONE = """Do the next step of this task.
 
-Task: {instruction}
+Task: {instruction}"""
+TASK = (
+    ALONE
+    + """
 
 Done so far:
 {previous_actions}"""
+)
 
 
 def system_text(prompt: PromptConfig) -> str:
@@ -51,7 +55,7 @@ def system_text(prompt: PromptConfig) -> str:
 
 def first_text(prompt: PromptConfig, instruction: str, previous_actions: Sequence[str]) -> str:
     """The words of the first user message; `previous_actions` are those of turns that are not shown."""
-    instruction, read = _split(prompt, instruction)
+    instruction, read = split_observation(prompt, instruction)
     words = _task_text(prompt, instruction, previous_actions)
     return f"{words}\n\n{read}" if read else words
 
@@ -60,11 +64,20 @@ def _task_text(prompt: PromptConfig, instruction: str, previous_actions: Sequenc
     template = prompt.task_text or (TASK if prompt.style == "tool-call" else "")
     if template:
         listed = "\n".join(f"Step {number}: {words}" for number, words in enumerate(previous_actions, 1))
-        # One after the other: an instruction may hold the other mark.
-        before, _, after = template.partition("{instruction}")
-        return f"{_listed(before, listed)}{instruction}{_listed(after, listed)}"
+        return _filled(template, instruction, listed)
     words = instruction if prompt.style == "first-desk" else f"Task: {instruction}"
     return "\n".join([words, *(f"Done before: {action}" for action in previous_actions)])
+
+
+def task_words(prompt: PromptConfig, instruction: str, listed: str | None) -> str:
+    """The task for a layout of an agent's own; `listed`: what was done, None where it is not listed."""
+    return _filled(prompt.task_text or (ALONE if listed is None else TASK), instruction, listed or "")
+
+
+def _filled(template: str, instruction: str, listed: str) -> str:
+    # One after the other: an instruction may hold the other mark.
+    before, _, after = template.partition("{instruction}")
+    return f"{_listed(before, listed)}{instruction}{_listed(after, listed)}"
 
 
 def later_text(prompt: PromptConfig, text: str, instruction: str) -> str:
@@ -72,11 +85,11 @@ def later_text(prompt: PromptConfig, text: str, instruction: str) -> str:
 
     The short style repeats the instruction right before the answer: a small model need not look back.
     """
-    said, read = _split(prompt, text)
+    said, read = split_observation(prompt, text)
     if prompt.style == "tool-call":
         return read
     if prompt.style == "first-desk":
-        words = "\n".join(part for part in (said, _split(prompt, instruction)[0]) if part)
+        words = "\n".join(part for part in (said, split_observation(prompt, instruction)[0]) if part)
     else:
         words = said or "The screen now:"
     return f"{words}\n\n{read}" if read else words
@@ -85,17 +98,17 @@ def later_text(prompt: PromptConfig, text: str, instruction: str) -> str:
 def words_now(prompt: PromptConfig, text: str, task: str, *, is_kept: bool) -> str:
     """A turn's text as it stands in a later context: without tree and terminal where they are not kept, and
     with the words of `task` where the turns before it are not shown."""
-    said, read = _split(prompt, text)
+    said, read = split_observation(prompt, text)
     if not read and not task:
         return text
-    words = _split(prompt, task)[0] if task else said
+    words = split_observation(prompt, task)[0] if task else said
     if not read:
         return words
     left_out = OLD_MARKS if read.startswith(MARKS) else OLD_TEXTS
     return f"{words}\n\n{read if is_kept else left_out}"
 
 
-def _split(prompt: PromptConfig, text: str) -> tuple[str, str]:
+def split_observation(prompt: PromptConfig, text: str) -> tuple[str, str]:
     """(instruction or result, tree and terminal), where the prompt reads them."""
     return split_text(text) if prompt.reads_text else (text, "")
 

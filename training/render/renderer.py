@@ -9,7 +9,6 @@ encoded again. The layout is that of the model's own chat template, as Qwen's:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,17 +20,20 @@ from transformers import AutoTokenizer
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from training.actions.completion_text import completion_text
+from training.actions.dialects.registry import find_dialect
 from training.actions.several_actions import turn_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for
 from training.planning.model_families import family_of_folder
+from training.planning.model_tokens import published_stop_ids
 from training.render.chat_layout import THOUGHT_END, layout_of
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
 from training.render.pictures import Pictures
 from training.render.plain_words import PlainWords, marker_id
 from training.render.prompts import action_words, first_text, later_text, system_text, words_now
+from training.render.published_layout import published_context
 from training.render.rendered_sequence import RenderedSequence
 
 NO_TOKEN = -1
@@ -51,6 +53,7 @@ class Renderer(Pictures):
         super().__init__(image_processor)
         self.tokenizer = tokenizer
         self.prompt = prompt
+        self.own_layout = find_dialect(prompt.dialect).layout if prompt.style == "tool-call" else None
         self.words = PlainWords(tokenizer)
         self.layout = layout_of(tokenizer)
         self.stop_id = self._message_end()
@@ -126,7 +129,7 @@ class Renderer(Pictures):
         `is_past`: its completion is no more the one to be sampled.
         """
         if turn_index == 0:
-            ids, parts = self._first_frame()
+            ids, parts = self.first_frame()
             words = first_text(self.prompt, text, previous_actions)
         else:
             ids, parts = [], self._next_frame(previous_stopped=previous_stopped)
@@ -138,7 +141,7 @@ class Renderer(Pictures):
             words = words.rstrip() if image_size else words.strip()
         return ids + self.words.encode_parts([*parts, words, *self._answer_frame(is_past=is_past)])
 
-    def _first_frame(self) -> tuple[list[int], list[int | str]]:
+    def first_frame(self) -> tuple[list[int], list[int | str]]:
         """The system message and what opens the user's first one."""
         system = system_text(self.prompt)
         if not system:
@@ -194,6 +197,8 @@ class Renderer(Pictures):
     def context(self, turns: Sequence[SeenTurn]) -> Context:
         """Everything in front of the completion of the last of `turns`: the policy server's prompt and the
         trainer's sequence are both made here."""
+        if self.own_layout and turns:
+            return published_context(self, self.own_layout, turns)
         context, current = Context(), len(turns) - 1
         instruction = turns[0].text if turns else ""
         previous_stopped = True
@@ -288,13 +293,3 @@ class Renderer(Pictures):
     def action_text(self, action: Action, screen: tuple[int, int]) -> str:
         """What a policy of this prompt would write to do `action` on a screen of `screen` pixels."""
         return completion_text(action, screen, self.prompt, self.resized_size(screen))
-
-
-def published_stop_ids(folder: str | Path) -> list[int]:
-    """Tokens that end a completion by the folder's generation_config.json, where it has one."""
-    try:
-        settings = json.loads((Path(folder) / "generation_config.json").read_text())
-    except FileNotFoundError:
-        return []
-    found = settings.get("eos_token_id")
-    return [found] if isinstance(found, int) else list(found or [])

@@ -1,4 +1,4 @@
-"""The layout tool-call is that of the agent with which Qwen3-VL's results on OSWorld were published.
+"""The layout tool-call is that of the agent with which a model's results on OSWorld were published.
 
 The messages are asked of OSWorld's own package (`make osworld-env`, part of the tests' set-up).
 """
@@ -52,28 +52,68 @@ def published() -> Renderer:
     )
 
 
+OTHERS = {
+    "ui-tars": (
+        "Thought: Now {number}.\nAction: hotkey(key='ctrl {number}')",
+        {"history": "window", "keep_first_images": 0, "keep_last_images": 5},
+    ),
+    "opencua": (
+        "## Thought:\nNow {number}.\n\n## Action:\nPress {number}.\n\n"
+        "## Code:\n```python\npyautogui.press('{number}')\n```",
+        {"history": "window", "keep_first_images": 0, "keep_last_images": 3},
+    ),
+    "gui-owl": (
+        "<thinking>Now {number}.</thinking><tool_call>\n"
+        '{{"name": "computer_use", "arguments": {{"action": "key", "keys": ["{number}"]}}}}\n'
+        "</tool_call><conclusion>Press {number}.</conclusion>",
+        {"history": "actions", "keep_last_images": 1},
+    ),
+}
+"""Dialect -> replies, and the history of its preset."""
+
+
 def as_template(message: dict[str, Any]) -> dict[str, Any]:
     """The message as chat templates take it."""
+    if isinstance(message["content"], str):
+        return message
     parts = [{"type": "image"} if part["type"] == "image_url" else part for part in message["content"]]
     return {"role": message["role"], "content": parts}
 
 
-def test_every_step_has_the_tokens_of_the_published_agents_messages(published: Renderer) -> None:
-    steps = json.loads(ask("--replies", text="\n".join(map(json.dumps, REPLIES))))
-    assert len(steps) == len(REPLIES)
+def assert_same_tokens(ours: Renderer, replies: list[str], dialect: str) -> list[SeenTurn]:
+    """Every context is what the template makes of the agent's messages; returns the turns."""
+    steps = json.loads(ask(dialect, "--replies", text="\n".join(map(json.dumps, replies))))
+    assert len(steps) == len(replies)
     turns: list[SeenTurn] = []
-    pads = "<|image_pad|>" * published.image_tokens(SIZE).count(published.image_pad_id)
-    for messages, reply in zip(steps, REPLIES, strict=True):
+    pads = "<|image_pad|>" * ours.image_tokens(SIZE).count(ours.image_pad_id)
+    for messages, reply in zip(steps, replies, strict=True):
         turns.append(SeenTurn(text=INSTRUCTION if not turns else "a result", image_size=SIZE))
-        text = published.tokenizer.apply_chat_template(
+        text = ours.tokenizer.apply_chat_template(
             list(map(as_template, messages)), tokenize=False, add_generation_prompt=True
         )
         text = text.replace("<|image_pad|>", pads)
-        assert published.context(turns).token_ids == published.tokenizer(text)["input_ids"]
-        turns[-1] = replace(turns[-1], completion=tuple(published.completion_ids(reply)))
+        assert ours.context(turns).token_ids == ours.tokenizer(text)["input_ids"]
+        turns[-1] = replace(turns[-1], completion=tuple(ours.completion_ids(reply)))
+    return turns
+
+
+def test_every_step_has_the_tokens_of_the_published_agents_messages(published: Renderer) -> None:
+    turns = assert_same_tokens(published, REPLIES, "tool-call")
     prompt_text = published.tokenizer.decode(published.context([*turns, turns[0]]).token_ids)
     assert "Step 5: Do thing 4.<|im_end|>" in prompt_text
     assert "Do thing 4.\n<tool_call>" not in prompt_text
+
+
+@pytest.mark.parametrize("dialect", OTHERS)
+def test_other_agents_have_their_own_layout(dialect: str) -> None:
+    reply, history = OTHERS[dialect]
+    words = yaml.safe_load(ask(dialect))["prompt"]
+    preset = load_preset(f"osworld-{dialect}")
+    assert preset is not None
+    section = preset.config.prompt.model_dump()
+    assert section | history == section
+    ours = renderer(style="tool-call", dialect=dialect, **history, **words)
+    assert_same_tokens(ours, [reply.format(number=number) for number in range(7)], dialect)
 
 
 def test_a_published_completion_is_read_on_its_grid(published: Renderer) -> None:

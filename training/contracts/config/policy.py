@@ -72,8 +72,9 @@ class PromptConfig(ObservationKnobs):
     style: Literal["first-desk", "computer-use", "tool-call"] = knob(
         "first-desk",
         "Prompt template. first-desk is short, for tiny models, whose permille coordinates are multiples of "
-        "10; computer-use lists the whole tool schema; tool-call is laid out as published models' "
-        "computer-use prompts are: the tool in the system message, the task once, then screenshots alone.",
+        "10; computer-use lists the whole tool schema; tool-call is laid out as the agents of published "
+        "models do it: the tool in the system message, the task once, screenshots and answers in the order "
+        "of the dialect's own agent.",
     )
     system_text: str = knob(
         "", "Words of the system message instead of the style's own; as published models were trained with.",

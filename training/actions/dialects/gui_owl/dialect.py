@@ -14,6 +14,7 @@ I open the menu.
 from typing import Any
 
 from training.actions.dialects.contract import MAX_ACTION_WORDS, Dialect, action_line
+from training.actions.dialects.gui_owl.layout import all_in_one
 from training.actions.parse import json_call as reader
 from training.actions.pointer_words import JSON_POINTER
 from training.actions.write.json_call import WritePoint, json_arguments
@@ -88,5 +89,6 @@ GUI_OWL = Dialect(
     prompt=PROMPT,
     space=CoordinateSpace.RESIZED,
     factor=FACTOR,
+    layout=all_in_one,
     words=conclusion,
 )

@@ -10,6 +10,7 @@ pyautogui.click(x=350, y=720)
 """
 
 from training.actions.dialects.contract import MAX_ACTION_WORDS, Dialect, action_line
+from training.actions.dialects.opencua.layout import task_last
 from training.actions.parse import pyautogui_call as reader
 from training.actions.parse.pyautogui_functions import OPENCUA_WAIT_S
 from training.actions.write.json_call import WritePoint
@@ -79,5 +80,6 @@ OPENCUA = Dialect(
     point_form="x and y",
     space=CoordinateSpace.RESIZED,
     factor=FACTOR,
+    layout=task_last,
     words=said_action,
 )

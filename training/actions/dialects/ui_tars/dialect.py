@@ -1,6 +1,7 @@
 """Dialect ui-tars: Action: click(start_box='(350,720)'), in pixels of the resized image."""
 
 from training.actions.dialects.contract import Dialect
+from training.actions.dialects.ui_tars.layout import task_first
 from training.actions.dialects.ui_tars.parse import parse, start
 from training.actions.dialects.ui_tars.write import ui_tars_call
 from training.contracts.config import CoordinateSpace
@@ -34,4 +35,5 @@ UI_TARS = Dialect(
     point_form="(x,y)",
     space=CoordinateSpace.RESIZED,
     factor=FACTOR,
+    layout=task_first,
 )
