@@ -2,9 +2,10 @@
 
 Each lane trains First desk's start on real desktops with knobs that bring a guard to fire. Then Chromium
 opens the alarm's page, presses "Clone with this remedy" and launches what the form holds, unchanged; the
-clone trains for as many steps. Nothing is evaluated.
+clone trains for as many steps. Nothing is evaluated. Six healthy runs of three seeds follow.
 
-Bar, per lane: the alarm fired in the first run; in the clone it never did. A remedy without a lane misses it.
+Bar: at least 10 of 11 remedies. The alarm fired in the first run; in the clone it never did. At the end of
+the healthy runs no alarm stands.
 
     python -m benchmarks.training.remedies [--lanes parse_collapse] [--steps 3] [--groups 3] [--resume]
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,31 +25,71 @@ from testing.browser.chromium import chromium_page, sign_in
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance
 
-LANES: dict[str, tuple[str, dict[str, object]]] = {
-    "parse_collapse": ("rollout/parse_error_rate", {"sampling.max_completion_tokens": 9}),
-    "saturated_term": ("rollout/reward_mean", {}),
-    "truncation": ("rollout/truncation_rate", {"sampling.max_context_tokens": 128}),
-    "zero_variance": (
+NEVER_SEEN = ["rename", "replace"]
+"""Families of which the shipped start solves no task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """How a guard is brought to fire."""
+
+    series: str
+    """It tells of the guard."""
+    wrong: dict[str, object]
+    """What is set wrong, or how sensitive the guard is made."""
+    num_steps: int = 0
+    """Of this lane; 0 = as many as the others."""
+
+
+LANES = {
+    "all_zero_rewards": Lane("rollout/success", {"tasks.families": NEVER_SEEN}),
+    "entropy_collapse": Lane(
+        "loss/entropy", {"optimiser.learning_rate": 0.006, "alarms.entropy_drop": 0.7}, num_steps=8
+    ),
+    "grad_norm_explosion": Lane(
+        "optimiser/grad_norm", {"optimiser.learning_rate": 0.006, "alarms.grad_norm_factor": 3}, num_steps=8
+    ),
+    "logprob_drift": Lane("sync/drift", {"model.dtype": "bfloat16", "alarms.logprob_drift": 1e-5}),
+    "logprob_gap": Lane(
+        "policy/logprob_gap", {"algorithm.max_staleness": 1, "alarms.logprob_gap": 1e-4}, num_steps=5
+    ),
+    "no_update": Lane(
+        "rollout/zero_variance_fraction",
+        {
+            "tasks.families": NEVER_SEEN,
+            "rewards.preset": "task-score.v1",
+            "alarms.steps_without_update": 3,
+        },
+    ),
+    "parse_collapse": Lane("rollout/parse_error_rate", {"sampling.max_completion_tokens": 9}),
+    "rolled_back": Lane(
+        "rollout/success",
+        {
+            "optimiser.learning_rate": 0.05,
+            "checkpoints.every": 1,
+            "checkpoints.roll_back_on": ["parse_collapse"],
+        },
+    ),
+    "saturated_term": Lane("rollout/reward_mean", {}),
+    "settled": Lane(
+        "loss/entropy",
+        {"sampling.temperature": 0.3, "alarms.settled_flat": 0.4, "alarms.settled_entropy": 0.02},
+    ),
+    "truncation": Lane("rollout/truncation_rate", {"sampling.max_context_tokens": 128}),
+    "zero_variance": Lane(
         "rollout/zero_variance_fraction",
         {"algorithm.group_size": 2, "rewards.preset": "task-score.v1", "alarms.zero_variance_fraction": 0.6},
     ),
 }
-"""Guard -> the series that tells of it, and what is set wrong, or how sensitive the guard is made. First
-desk's own rewards saturate a term; its tasks have limits of turns of their own, so here tokens run out."""
-COLLAPSE = "it needs a learning rate at which a run collapses, and at half of it not: not looked for"
-SAME_MODEL = "on a CPU engine and trainer run one model: 2e-5 to 7e-5 nats apart in bfloat16"
-NOT_TRIED = {
-    "all_zero_rewards": "replay needs successes that such a run has not got",
-    "entropy_collapse": COLLAPSE,
-    "errored_trajectories": "no knob makes First desk's desktops fail",
-    "grad_norm_explosion": COLLAPSE,
-    "no_update": "replay needs accepted successes first: benchmarks.gpu.replay_matters brings them",
-    "settled": COLLAPSE,
-    "logprob_drift": SAME_MODEL,
-    "logprob_gap": SAME_MODEL,
-    "rolled_back": COLLAPSE,
-}
+"""Guard -> its lane. First desk's tasks have limits of turns of their own, so tokens run out."""
+NOT_TRIED = {"errored_trajectories": "no setting makes First desk's desktops fail"}
 """Guards with a remedy and no lane, and why."""
+HEALTHY = "healthy"
+"""A run as it ships: no alarm may stand at its end."""
+SEEDS = (1, 2, 3)
+HEALTHY_STEPS = 10
+BAR = 10 / 11
+SERIES = sorted({lane.series for lane in LANES.values()})
 LIMIT_S = 900
 POLL_S = 5.0
 HEADER = ("alarm", "set wrong", "in the first run", "remedy", "in the clone", "bar")
@@ -54,47 +97,76 @@ HEADER = ("alarm", "set wrong", "in the first run", "remedy", "in the clone", "b
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--lanes", nargs="+", choices=LANES, default=list(LANES))
+    arguments.add_argument("--lanes", nargs="+", choices=[*LANES, HEALTHY], default=[*LANES, HEALTHY])
     arguments.add_argument("--steps", type=int, default=3)
     arguments.add_argument("--groups", type=int, default=3, help="per step")
     add_resume(arguments)
     options = arguments.parse_args()
     budget = {"steps": options.steps, "groups": options.groups}
     runs = FinishedRuns(name="remedies", budget=budget, resume=options.resume)
-    rows = [runs.once({"lane": lane}, partial(measure, lane, **budget)) for lane in options.lanes]
+    chosen = [lane for lane in options.lanes if lane != HEALTHY]
+    rows = [runs.once({"lane": lane}, partial(measure, lane, **budget)) for lane in chosen]
     print_table(HEADER, [row_of(row) for row in rows])
-    return runs.finish(passed=all(row["passed"] for row in rows) and not NOT_TRIED, not_tried=NOT_TRIED)
+    keys = [{"lane": HEALTHY, "seed": seed, "try": again} for seed in SEEDS for again in (1, 2)]
+    if HEALTHY in options.lanes:
+        calm = [runs.once(key, partial(measure_healthy, key["seed"])) for key in keys]
+        print_table(
+            ("seed", "alarms at the end"), [(row["seed"], ", ".join(row["standing"])) for row in calm]
+        )
+        rows += calm
+    cleared = sum(row["passed"] for row in rows if row["lane"] != HEALTHY)
+    passed = cleared >= BAR * (len(LANES) + len(NOT_TRIED)) and len(rows) == len(LANES) + len(keys)
+    return runs.finish(
+        passed=passed and all(row["passed"] for row in rows if row["lane"] == HEALTHY), not_tried=NOT_TRIED
+    )
 
 
 def measure(lane: str, *, steps: int, groups: int) -> dict[str, Any]:
     """The run with the alarm, and its clone; with None for the clone when the alarm did not fire."""
-    series, wrong = LANES[lane]
-    values: dict[str, object] = {
-        "algorithm.num_steps": steps,
-        "algorithm.groups_per_step": groups,
-        "evaluation.before": False,
-        "evaluation.after": False,
-        **wrong,
-    }
+    found = LANES[lane]
+    steps = found.num_steps or steps
     with Instance() as deskhand:
-        number = launch(deskhand, "--preset", "first-desk", *settings(values))
-        first = figures_of(follow(deskhand, number, LIMIT_S, series, poll_s=POLL_S), lane, series)
+        number = launch_short(deskhand, steps, {"algorithm.groups_per_step": groups, **found.wrong})
+        limit_s = LIMIT_S * max(1, steps // 3)
+        first = figures_of(follow(deskhand, number, limit_s, *SERIES, poll_s=POLL_S), lane, found.series)
         clone: dict[str, Any] | None = None
         remedy: list[str] = []
         if lane in first["alarms"]:
             cloned, remedy = clone_with_remedy(deskhand, number, lane)
-            clone = figures_of(follow(deskhand, cloned, LIMIT_S, series, poll_s=POLL_S), lane, series)
+            described = follow(deskhand, cloned, limit_s, *SERIES, poll_s=POLL_S)
+            clone = figures_of(described, lane, found.series)
     has_cleared = clone is not None and clone["status"] == "finished" and lane not in clone["alarms"]
     is_whole = first["status"] == "finished" and (clone is None or clone["status"] == "finished")
     return {
-        "series": series,
-        "wrong": wrong,
+        "series": found.series,
+        "wrong": found.wrong,
         "first": first,
         "remedy": remedy,
         "clone": clone,
         "passed": has_cleared,
         "status": "finished" if is_whole else "failed",
     }
+
+
+def measure_healthy(seed: int) -> dict[str, Any]:
+    """The alarms that stand at the end of a run as it ships."""
+    with Instance() as deskhand:
+        number = launch_short(deskhand, HEALTHY_STEPS, {"optimiser.seed": seed})
+        described = follow(deskhand, number, LIMIT_S * 2, poll_s=POLL_S)
+    standing = [alarm["name"] for alarm in described["alarms"] if alarm["status"] != "cleared"]
+    return {
+        "steps": described["step"],
+        "status": described["status"],
+        "alarms": {alarm["name"]: alarm["step"] for alarm in described["alarms"]},
+        "standing": standing,
+        "passed": described["status"] == "finished" and not standing,
+    }
+
+
+def launch_short(deskhand: Instance, steps: int, values: Mapping[str, object]) -> int:
+    """First desk without evaluations."""
+    sizes = {"algorithm.num_steps": steps, "evaluation.before": False, "evaluation.after": False}
+    return launch(deskhand, "--preset", "first-desk", *settings({**sizes, **values}))
 
 
 def clone_with_remedy(deskhand: Instance, number: int, lane: str) -> tuple[int, list[str]]:
@@ -110,14 +182,15 @@ def clone_with_remedy(deskhand: Instance, number: int, lane: str) -> tuple[int, 
 
 
 def figures_of(described: dict[str, Any], lane: str, series: str) -> dict[str, Any]:
-    """Status, every alarm with its last step, and the watched series."""
+    """Status, verdict, every alarm with its last step, and the watched series."""
     alarms = {alarm["name"]: alarm for alarm in described["alarms"]}
     return {
         "status": described["status"],
         "step": described["step"],
+        "verdict": described["verdict"],
         "alarms": {name: alarm["step"] for name, alarm in alarms.items()},
         "message": alarms[lane]["message"] if lane in alarms else "",
-        "values": described["metrics"][series],
+        "values": described["metrics"].get(series, []),
     }
 
 

@@ -128,7 +128,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "success_change": success_change(experiment),
         "success_change_of_state": success_change(experiment, SuccessRule.STATE),
         "verdict": described(experiment),
-        "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
+        "alarms": list(experiment.alarms.values("name", "status", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
         "attempts": [
             {
