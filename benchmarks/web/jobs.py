@@ -3,9 +3,11 @@
     python -m benchmarks.web.jobs [--pictures FOLDER]
 
 Starts a private installation with desktops and an env worker, fills it with the recorded sample, a run that
-collapsed, a run of scripted agents that act at once and 200 replay entries, and does each job at 1280 and at
-390 pixels. `BEFORE` are the counts of the same jobs by hand, before the product was changed for them. Bar: of
-the jobs that were counted before, at most half the acts at 1280, and every job reaches its end.
+collapsed, a clone with its parent, a run of scripted agents that act at once and 1,000 replay entries. Then
+it does each job at 1280 and at 390 pixels. `BEFORE` are the counts of the same jobs by hand, before the
+product was changed for them.
+
+Bar: of the jobs that were counted before, at most half the acts at 1280, and every job reaches its end.
 """
 
 from __future__ import annotations
@@ -125,12 +127,11 @@ def label(hand: Hand, world: dict[str, Any]) -> None:
 
 
 def divergence(hand: Hand, world: dict[str, Any]) -> None:
+    """Of a clone and what it was cloned from."""
     hand.go("/experiments/")
-    for pk in world["compared"]:
-        hand.click(hand.page.locator(f"input[type=checkbox][value='{pk}']"))
-    hand.click(hand.button("Compare").or_(hand.link("Compare")))
-    hand.page.wait_for_url("**/compare/**")
-    hand.click(hand.link("Task by task").or_(hand.link("task matrix")).or_(hand.link("Task matrix")))
+    hand.click(hand.link(f"Task by task against #{world['compared'][0]}"))
+    hand.click(hand.page.locator("tr:has(.is-fixed) td a"))
+    hand.page.get_by_text("First divergence: turn").first.wait_for()
 
 
 def make_task(hand: Hand, world: dict[str, Any]) -> None:
@@ -163,10 +164,9 @@ def make_task(hand: Hand, world: dict[str, Any]) -> None:
 
 def reward(hand: Hand, world: dict[str, Any]) -> None:
     hand.go("/rewards/")
-    hand.fill(hand.page.get_by_label("Name"), f"mine-{hand.page.viewport_size['width']}")
-    hand.click(hand.button("Save"))
-    hand.click(hand.page.get_by_role("main").get_by_role("link", name="Launch"))
+    hand.click(hand.button("Save and launch"))
     hand.page.wait_for_url("**/experiments/launch/**")
+    hand.page.wait_for_selector("#preflight-result[data-may-launch=yes]")
 
 
 def audit(hand: Hand, world: dict[str, Any]) -> None:
@@ -180,11 +180,10 @@ def audit(hand: Hand, world: dict[str, Any]) -> None:
 
 
 def cancel(hand: Hand, world: dict[str, Any]) -> None:
+    """Of one that waits: it can be undone, so nothing asks first."""
     hand.go(f"/experiments/{world['cancelled'].pop()}/")
     hand.click(hand.button("Cancel"))
-    if (yes := hand.page.locator("dialog[open] [data-yes]")).count():
-        hand.click(yes)
-    hand.page.get_by_text("Cancelled").first.wait_for()
+    hand.button("Undo").wait_for()
 
 
 JOBS: dict[str, Callable[[Hand, dict[str, Any]], None]] = dict(
@@ -260,12 +259,12 @@ def fill() -> dict[str, Any]:
     from django.utils import timezone
 
     from benchmarks.web.fill_buffer import compare, fill_buffer
-    from testing.evaluation_rows import make_evaluation
+    from testing.evaluation_rows import make_evaluation, make_task_trajectories
     from testing.factories import make_experiment
     from training.contracts.trainer_reports import Alarm, StepAlarms
     from training.contracts.types import Purpose, Source
     from webapp.accounts.models import Team
-    from webapp.experiments.models import TaskRecord
+    from webapp.experiments.models import TaskRecord, TaskSet
     from webapp.experiments.services.alarms import record_alarms
     from webapp.samples.services.samples import seed
     from webapp.trajectories.services.groups import GroupSpec, create_group
@@ -278,11 +277,19 @@ def fill() -> dict[str, Any]:
     make_evaluation(bad, name="after", step=6, temperature=0.0, won=0, total=40)
     alarm = Alarm(name="parse_collapse", step=2, value=1, limit=0.3, message="Unparsable", remedy="Look")
     record_alarms(experiment_id=bad.pk, report=StepAlarms(step=2, alarms=(alarm,)))
-    compared = [make_experiment(team=team, name=f"arm {n}", status="finished", ended_at=now) for n in (1, 2)]
+    compared = [make_experiment(team=team, name="arm 1", status="finished", ended_at=now)]
+    compared.append(
+        make_experiment(team=team, name="arm 2", status="finished", ended_at=now, cloned_from=compared[0])
+    )
+    task_set = TaskSet.objects.get(name="first-desk", team=None)
+    shared = TaskRecord.objects.filter(task_set=task_set, family="note", split="heldout")[0]
     for place, experiment in enumerate(compared):
+        texts = ["blue hen", "blue hen"[place:]]
+        tasks = {f"menu-{number}": (number < 20 + 10 * place, 1) for number in range(39)}
+        tasks[shared.task_id] = make_task_trajectories(experiment, shared, [place], texts=texts)
         make_evaluation(experiment, name="before", step=0, temperature=0.0, won=10, total=40)
-        make_evaluation(experiment, name="after", step=6, temperature=0.0, won=20 + 10 * place, total=40)
-    fill_buffer(team, 200)
+        make_evaluation(experiment, name="after", step=6, temperature=0.0, tasks=tasks)
+    fill_buffer(team, 1000)
     compare()
     live = make_experiment(team=team, name="scripted agents", status="running", started_at=now)
     task = TaskRecord.objects.filter(task_set__name="first-desk", family="note", split="train")[0]

@@ -1,7 +1,7 @@
 """What people do to experiments: pause, resume, cancel, priority, order."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from django.contrib import messages
 from django.core import signing
@@ -40,7 +40,11 @@ def resume(request: MemberRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def cancel(request: MemberRequest, pk: int) -> HttpResponse:
-    return _ask(request, pk, request_cancel, "Cancel requested.", "cannot be cancelled")
+    """At once, and with an undo, where it had not begun; else at its next safe point."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    if experiment.status != ExperimentStatus.QUEUED:
+        return _ask(request, pk, request_cancel, "Cancel requested.", "cannot be cancelled")
+    return _cancel(request, [experiment])
 
 
 @require_POST
@@ -69,13 +73,17 @@ def _ask(
 def cancel_experiments(request: MemberRequest) -> HttpResponse:
     """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
     member(request, Role.OPERATOR)
-    found = ticked_experiments(request)
+    return _cancel(request, ticked_experiments(request), len(request.POST.getlist("id")))
+
+
+def _cancel(request: MemberRequest, found: Iterable[Experiment], num_ticked: int = 1) -> HttpResponse:
+    """Shows the list, which offers the undo."""
     cancelled = cancel_each(experiments=found, user=request.user)
     done, number = len(cancelled.done), len(cancelled.former)
     request.session[UNDO_KEY] = {"at": time.time(), "undo": cancelled.undo, "number": number}
     if done:
         messages.success(request, f"Cancel requested for {done} experiment{'' if done == 1 else 's'}.")
-    if (num_ticked := len(request.POST.getlist("id"))) > done:
+    if num_ticked > done:
         messages.warning(request, f"{num_ticked - done} had ended already, or were not yours.")
     return redirect("experiment-list")
 

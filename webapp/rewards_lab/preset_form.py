@@ -90,7 +90,7 @@ class Editor:
 def editor_of(rewards: RewardConfig) -> Editor:
     """The editor with a preset in it; saving one that is shipped takes a name of its own."""
     preset = rewards.terms
-    name = "" if rewards.definition is None else rewards.preset.rpartition(".v")[0]
+    name = rewards.preset.rpartition(".v")[0] + ("-edited" if rewards.definition is None else "")
     return Editor(list(preset.terms), preset.low, preset.high, rewards.alpha, name)
 
 

@@ -114,5 +114,7 @@ def save(request: MemberRequest) -> HttpResponse:
         messages.error(request, f"Nothing was saved: {refused}.")
         return _page(request, typed_editor(typed), typed, status=422)
     messages.success(request, f"Saved as {saved}.")
+    if "launch" in typed:
+        return redirect(f"{reverse('experiment-launch')}?{urlencode({'reward': saved.pk})}")
     query = {"preset": str(saved), "slice": typed.get("slice", ""), "compare": typed.get("compare", "")}
     return redirect(f"{reverse('reward-lab')}?{urlencode(query)}")

@@ -2,6 +2,8 @@
 import { alarmShapes } from "./alarm_shapes.js";
 import { css } from "./traces.js";
 
+const SHARES = [0, 0.25, 0.5, 0.75, 1];
+
 export function layoutOf(panel, traces, alarms = []) {
   const muted = css("--dh-muted");
   const grid = css("--dh-border");
@@ -14,7 +16,7 @@ export function layoutOf(panel, traces, alarms = []) {
   return {
     height: 190, margin: { l: 38, r: 10, t: 6, b: traces.length > 1 ? 44 : 26 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent",
     font: { family: "inherit", size: 11, color: css("--dh-text") }, hovermode: "x unified",
-    hoverlabel: { bgcolor: css("--dh-surface"), bordercolor: grid, font: { size: 11, color: css("--dh-text") } },
+    hoverlabel: { bgcolor: `${css("--dh-surface")}d9`, bordercolor: grid, font: { size: 11, color: css("--dh-text") } },
     showlegend: traces.length > 1, legend: { orientation: "h", y: -0.17, x: 0, font: { size: 10, color: muted } },
     xaxis: { ...axis, ...ticks, tickformat: "d", showgrid: false }, yaxis, shapes: [...shapes, ...marks.shapes], annotations: marks.annotations, uirevision: panel.title,
   };
@@ -22,7 +24,7 @@ export function layoutOf(panel, traces, alarms = []) {
 
 function scaleOf(kind, values) {
   const low = Math.min(...values), high = Math.max(...values);
-  if (kind === "share") return { range: [-0.03, 1.03], tickformat: ".0%" };
+  if (kind === "share") return { range: [-0.03, 1.03], tickvals: SHARES, ticktext: SHARES.map((share) => `${100 * share} %`), hoverformat: ".0%" };
   if (kind === "log" && low > 0 && high > 10 * low) return { type: "log", dtick: 1 };
   // A constant is a flat line in the middle, not the noise of its last digits.
   const around = Math.abs(high) || 1;

@@ -12,7 +12,8 @@ function refreshBar() {
   if (!bar) return;
   bar.hidden = count === 0;
   bar.querySelector("[data-bulk-count]").textContent = count;
-  const ids = boxes().filter((box) => box.checked).map((box) => `id=${box.value}`);
+  const chosen = boxes().filter((box) => box.checked).map((box) => Number(box.value));
+  const ids = chosen.sort((a, b) => a - b).map((id) => `id=${id}`); // the oldest is the baseline
   for (const link of bar.querySelectorAll("[data-bulk-link]")) link.href = `${link.pathname}?${ids.join("&")}`;
   bar.querySelector("[data-bulk-compare]").classList.toggle("disabled", count < 2);
   for (const box of boxes()) box.closest("tr").classList.toggle("selected", box.checked);

@@ -39,7 +39,7 @@ async function check() {
 function showNotLaunched(number) {
   const notice = form.querySelector("[data-not-launched]");
   if (!notice) return;
-  if (number) notice.querySelector("[data-num-errors]").textContent = counted(number, "field");
+  if (number) notice.querySelector("[data-num-errors]").textContent = counted(number, "setting");
   else notice.remove();
 }
 

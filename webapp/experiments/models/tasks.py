@@ -172,6 +172,12 @@ class TaskRecord(models.Model):
         return self.status == TaskStatus.UNSUPPORTED and f"|{TaskRuntime.OWN_OFFICE}|" in self.runs_on
 
     @property
+    def other_reasons(self) -> list[tuple[str, str]]:
+        """(runtime, why it cannot run it) of those that are not Deskhand's desktops, and of its system."""
+        reasons = self.reasons.items()
+        return [pair for pair in reasons if pair[0] != TaskRuntime.OWN and "it is made for" not in pair[1]]
+
+    @property
     def other_system(self) -> str:
         """Windows, macOS or Android, where only desktops of that system can run it; else ""."""
         if self.status != TaskStatus.UNSUPPORTED:
