@@ -60,9 +60,9 @@ LEARNING = (
     Claim(
         result="remedies",
         says="The remedy on an alarm's page ends the alarm",
-        figure=lambda found: f"{sum(run['passed'] for run in found['runs'])} of {len(found['runs'])} tried",
-        n=lambda found: "one run each, 3 steps",
-        missed=("Seven further alarms were not tried: no setting of First desk brings them to fire.",),
+        figure=lambda found: each(_ended(found["runs"], healthy) for healthy in (False, True)),
+        n=lambda found: "one run each, 3 to 8 steps; healthy runs: 10 steps, three seeds",
+        missed=("",),
     ),
     Claim(
         result="gpu/learning",
@@ -85,6 +85,13 @@ def _verdict(run: Figures) -> str:
     """A lane, its verdict, and greedy success at the end of the run and of its clone."""
     reached = [percent(one["greedy"]) for one in (run["first"], run["clone"]) if one]
     return f"{run['lane'].replace('_', ' ')}: {run['first']['outcome']}, {', clone '.join(reached)}"
+
+
+def _ended(runs: list[Figures], is_healthy: bool) -> str:
+    """How many lanes of alarms, or healthy runs, met the bar."""
+    tried = [run for run in runs if (run["lane"] == "healthy") == is_healthy]
+    what = "healthy runs without a standing alarm" if is_healthy else "alarms ended"
+    return f"{sum(run['passed'] for run in tried)} of {len(tried)} {what}"
 
 
 def _seeds(found: Figures) -> list[Figures]:

@@ -188,6 +188,14 @@ WEB = (
         n=lambda found: f"{found['num_labels']} labels, {number(found['num_entries'])} entries",
     ),
     Claim(
+        result="jobs",
+        says="The jobs of a day take half the clicks of before, and have no dead end",
+        figure=lambda found: (
+            f"{found['num_halved']} of {len(found['halved'])}, {found['num_dead_ends']} dead ends"
+        ),
+        n=lambda found: f"{len(found['jobs'])} jobs at 1280 and 390 pixels",
+    ),
+    Claim(
         result="reward_lab",
         says="A reward is tried on 100 000 turns within seconds, exactly",
         figure=lambda found: (

@@ -105,11 +105,13 @@ def main() -> int:
     budget = {"steps": options.steps, "groups": options.groups}
     runs = FinishedRuns(name="remedies", budget=budget, resume=options.resume)
     chosen = [lane for lane in options.lanes if lane != HEALTHY]
-    rows = [runs.once({"lane": lane}, partial(measure, lane, **budget)) for lane in chosen]
-    print_table(HEADER, [row_of(row) for row in rows])
     keys = [{"lane": HEALTHY, "seed": seed, "try": again} for seed in SEEDS for again in (1, 2)]
-    if HEALTHY in options.lanes:
-        calm = [runs.once(key, partial(measure_healthy, key["seed"])) for key in keys]
+    with Instance() as deskhand:
+        rows = [runs.once({"lane": lane}, partial(measure, deskhand, lane, **budget)) for lane in chosen]
+        healthy = keys if HEALTHY in options.lanes else []
+        calm = [runs.once(key, partial(measure_healthy, deskhand, key["seed"])) for key in healthy]
+    print_table(HEADER, [row_of(row) for row in rows])
+    if calm:
         print_table(
             ("seed", "alarms at the end"), [(row["seed"], ", ".join(row["standing"])) for row in calm]
         )
@@ -121,20 +123,19 @@ def main() -> int:
     )
 
 
-def measure(lane: str, *, steps: int, groups: int) -> dict[str, Any]:
+def measure(deskhand: Instance, lane: str, *, steps: int, groups: int) -> dict[str, Any]:
     """The run with the alarm, and its clone; with None for the clone when the alarm did not fire."""
     found = LANES[lane]
     steps = found.num_steps or steps
-    with Instance() as deskhand:
-        number = launch_short(deskhand, steps, {"algorithm.groups_per_step": groups, **found.wrong})
-        limit_s = LIMIT_S * max(1, steps // 3)
-        first = figures_of(follow(deskhand, number, limit_s, *SERIES, poll_s=POLL_S), lane, found.series)
-        clone: dict[str, Any] | None = None
-        remedy: list[str] = []
-        if lane in first["alarms"]:
-            cloned, remedy = clone_with_remedy(deskhand, number, lane)
-            described = follow(deskhand, cloned, limit_s, *SERIES, poll_s=POLL_S)
-            clone = figures_of(described, lane, found.series)
+    number = launch_short(deskhand, steps, {"algorithm.groups_per_step": groups, **found.wrong})
+    limit_s = LIMIT_S * max(1, steps // 3)
+    first = figures_of(follow(deskhand, number, limit_s, *SERIES, poll_s=POLL_S), lane, found.series)
+    clone: dict[str, Any] | None = None
+    remedy: list[str] = []
+    if lane in first["alarms"]:
+        cloned, remedy = clone_with_remedy(deskhand, number, lane)
+        described = follow(deskhand, cloned, limit_s, *SERIES, poll_s=POLL_S)
+        clone = figures_of(described, lane, found.series)
     has_cleared = clone is not None and clone["status"] == "finished" and lane not in clone["alarms"]
     is_whole = first["status"] == "finished" and (clone is None or clone["status"] == "finished")
     return {
@@ -148,11 +149,10 @@ def measure(lane: str, *, steps: int, groups: int) -> dict[str, Any]:
     }
 
 
-def measure_healthy(seed: int) -> dict[str, Any]:
+def measure_healthy(deskhand: Instance, seed: int) -> dict[str, Any]:
     """The alarms that stand at the end of a run as it ships."""
-    with Instance() as deskhand:
-        number = launch_short(deskhand, HEALTHY_STEPS, {"optimiser.seed": seed})
-        described = follow(deskhand, number, LIMIT_S * 2, poll_s=POLL_S)
+    number = launch_short(deskhand, HEALTHY_STEPS, {"optimiser.seed": seed})
+    described = follow(deskhand, number, LIMIT_S * 2, poll_s=POLL_S)
     standing = [alarm["name"] for alarm in described["alarms"] if alarm["status"] != "cleared"]
     return {
         "steps": described["step"],

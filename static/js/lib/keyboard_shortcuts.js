@@ -12,10 +12,6 @@ export function bind(keys, label, run, group = "This page") {
 // All that is bound, the page's own first.
 export const boundKeys = () => [...bindings.values()].reverse();
 
-export function unbind(keys) {
-  bindings.delete(keys);
-}
-
 function isTyping(target) {
   return target instanceof Element && target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true]");
 }

@@ -57,6 +57,29 @@ def test_ticked_experiments_are_cancelled_together(sign_in: SignIn, people: Peop
     assert statuses == {"first": "queued", "second": "queued", "kept": "queued"}
 
 
+def test_one_that_waits_is_cancelled_without_a_question_and_taken_back(sign_in: SignIn, people: People):
+    experiment = make_experiment(team=people.team, status=ExperimentStatus.QUEUED)
+    page = sign_in(people.operator)
+    page.goto(f"/experiments/{experiment.pk}/")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("1 experiment had not begun.")).to_be_visible()
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.CANCELLED
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("1 waits again.")).to_be_visible()
+
+
+def test_on_a_phone_the_older_of_two_ticked_runs_is_the_baseline(sign_in: SignIn, people: People):
+    older, newer = (make_experiment(team=people.team, name=name) for name in ("a", "b"))
+    page = sign_in(people.operator)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/experiments/")
+    page.get_by_label(f"Select #{newer.pk}").check()
+    page.get_by_label(f"Select #{older.pk}").check()
+    page.get_by_role("link", name="Compare").click()
+    page.wait_for_url(f"**/compare/?id={older.pk}&id={newer.pk}")
+
+
 def test_the_queue_is_reordered_by_its_buttons(sign_in: SignIn, people: People):
     first, second = (
         make_experiment(team=people.team, status=ExperimentStatus.QUEUED, name=name) for name in ("a", "b")

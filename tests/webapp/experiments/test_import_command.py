@@ -129,7 +129,9 @@ def test_an_import_notes_every_judge_and_experiments_see_what_theirs_can_run(tmp
     assert names(DesktopConfig.model_validate({"provider": "osworld"})) == {"os.plain", "writer.docx"}
     assert names(osworld_on_docker) == {"os.plain", "writer.docx", "chrome.tabs"}
     assert "2 can run with provider osworld on our desktops" in capsys.readouterr().out
-    assert "no Google Chrome" in TaskRecord.objects.get(task_id="chrome.tabs").reasons["osworld-here"]
+    tabs = TaskRecord.objects.get(task_id="chrome.tabs")
+    assert "no Google Chrome" in dict(tabs.other_reasons)["osworld-here"]
+    assert set(tabs.reasons) - set(dict(tabs.other_reasons)) <= {"own"}
 
 
 def test_the_runtime_that_fits_best_comes_first_with_its_reasons_in_groups(tmp_path, capsys):

@@ -229,6 +229,13 @@ def test_what_is_saved_is_what_was_edited(client, operator):
     assert "<option selected>mine.v1</option>" in page
 
 
+def test_a_shipped_preset_is_saved_under_the_offered_name_and_launched_with_one_press(client, operator):
+    assert 'value="first-desk-edited"' in client.get("/rewards/").content.decode()
+    answer = client.post("/rewards/save/", EDITOR | {"name": "first-desk-edited", "launch": "1"})
+    saved = SavedRewardPreset.objects.get()
+    assert (str(saved), answer.url) == ("first-desk-edited.v1", f"/experiments/launch/?reward={saved.pk}")
+
+
 def test_what_is_refused_stays_as_it_was_typed(client, operator):
     sent = EDITOR | {"name": "first-desk", "note": "moves", "weight": ["1", "lots"], "high": "1"}
     answer = client.post("/rewards/save/", sent)
