@@ -60,9 +60,9 @@ LEARNING = (
     Claim(
         result="remedies",
         says="The remedy on an alarm's page ends the alarm",
-        figure=lambda found: each(_ended(found["runs"], healthy) for healthy in (False, True)),
-        n=lambda found: "one run each, 3 to 8 steps; healthy runs: 10 steps, three seeds",
-        missed=("",),
+        figure=lambda found: _ended(found["runs"]),
+        n=lambda found: "one run each, 3 steps",
+        missed=("Seven further alarms were not tried: no setting of First desk brings them to fire.",),
     ),
     Claim(
         result="gpu/learning",
@@ -87,11 +87,12 @@ def _verdict(run: Figures) -> str:
     return f"{run['lane'].replace('_', ' ')}: {run['first']['outcome']}, {', clone '.join(reached)}"
 
 
-def _ended(runs: list[Figures], is_healthy: bool) -> str:
-    """How many lanes of alarms, or healthy runs, met the bar."""
-    tried = [run for run in runs if (run["lane"] == "healthy") == is_healthy]
-    what = "healthy runs without a standing alarm" if is_healthy else "alarms ended"
-    return f"{sum(run['passed'] for run in tried)} of {len(tried)} {what}"
+def _ended(runs: list[Figures]) -> str:
+    """How many lanes of alarms, and of healthy runs, met the bar."""
+    calm = [run["passed"] for run in runs if run["lane"] == "healthy"]
+    lanes = [run["passed"] for run in runs if run["lane"] != "healthy"]
+    healthy = f"; {sum(calm)} of {len(calm)} healthy runs end calm" if calm else ""
+    return f"{sum(lanes)} of {len(lanes)} tried{healthy}"
 
 
 def _seeds(found: Figures) -> list[Figures]:

@@ -193,7 +193,10 @@ WEB = (
         figure=lambda found: (
             f"{found['num_halved']} of {len(found['halved'])}, {found['num_dead_ends']} dead ends"
         ),
-        n=lambda found: f"{len(found['jobs'])} jobs at 1280 and 390 pixels",
+        n=lambda found: (
+            f"{len(found['jobs'])} jobs at 1280 and 390 pixels; tries in two of them; the two "
+            "runs are a clone and its parent, the cancelled one waits"
+        ),
     ),
     Claim(
         result="reward_lab",
