@@ -4,11 +4,11 @@ Only what a reward depends on is read: 100 000 turns are there in seconds, and t
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
 
 from training.contracts.config import DesktopConfig, RewardConfig
 from training.contracts.config.reward_presets import WeightedTerm
@@ -70,8 +70,11 @@ def _value(row: WeightedTerm, stored: StoredTrajectory) -> float:
 
 
 def slice_choices(team_id: int) -> list[tuple[str, str]]:
-    """(key, name) of every slice that the team can choose."""
-    rows = Experiment.objects.filter(team_id=team_id).order_by("-pk").values_list("pk", "name")
+    """(key, name) of every slice that the team can choose: experiments with something scored."""
+    scored = Trajectory.objects.filter(experiment=OuterRef("pk"), status__in=SCORED, score__isnull=False)
+    rows = (
+        Experiment.objects.filter(Exists(scored), team_id=team_id).order_by("-pk").values_list("pk", "name")
+    )
     found = [("buffer", "Replay buffer: accepted and gold"), ("buffer-all", "Replay buffer: all entries")]
     for pk, name in rows[:MAX_EXPERIMENTS]:
         found += [
@@ -79,6 +82,12 @@ def slice_choices(team_id: int) -> list[tuple[str, str]]:
             (f"evaluation-{pk}", f"#{pk} {name}: evaluations"),
         ]
     return found
+
+
+def newest_scored(team_id: int, slices: Sequence[tuple[str, str]]) -> str:
+    """The first experiment's slice with something to try a reward on, else all entries of the buffer."""
+    of_experiments = [key for key, _ in slices[2:]]
+    return next((key for key in of_experiments if rows_of(team_id, key).exists()), "buffer-all")
 
 
 def rows_of(team_id: int, key: str) -> QuerySet[Trajectory]:

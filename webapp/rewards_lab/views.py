@@ -21,7 +21,7 @@ from webapp.experiments.services.reward_presets import save_preset
 from webapp.lib.request_values import BadValue
 from webapp.rewards_lab.effects import distribution, effects_of
 from webapp.rewards_lab.preset_form import Editor, chosen_preset, editor_of, read_preset, typed_editor
-from webapp.rewards_lab.slices import load_slice, own_parity, reward_slice, slice_choices
+from webapp.rewards_lab.slices import load_slice, newest_scored, own_parity, reward_slice, slice_choices
 
 COUNTS = (
     ("mean", "mean of turns"),
@@ -51,7 +51,7 @@ def _page(request: MemberRequest, editor: Editor, values: QueryDict, status: int
         "chosen": next((each for each in saved if str(each) == wanted), None),
         "presets": [*REWARD_PRESETS, *map(str, saved)],
         "slices": slices,
-        "slice": values.get("slice", slices[2][0] if len(slices) > 2 else "buffer-all"),
+        "slice": values.get("slice") or newest_scored(team.pk, slices),
         "compare": values.get("compare", ""),
         "terms": {name: (term.__doc__ or "").strip().partition("\n")[0] for name, term in TERMS.items()},
         "fields": [("of the trajectory", OF_TRAJECTORIES), ("of a turn", OF_TURNS)],

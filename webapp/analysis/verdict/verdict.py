@@ -35,6 +35,8 @@ SIGNS = {
     RunOutcome.COLLAPSED: -1,
 }
 """Outcomes that begin with an evaluation, and whether success rose by then."""
+UNSOLVED_BY_CHANCE = 0.01
+"""Probability above which failures in every try are silent about a family."""
 ENDED_REWARDS = {"first-desk.v1": "first-desk.v2", "windows-keyboard.v1": "windows-keyboard.v2"}
 """Reward preset -> the same with a score that counts only where the agent ended the trajectory."""
 
@@ -155,11 +157,16 @@ def _since(pairs: Sequence[SuccessPair], outcome: RunOutcome) -> int | None:
 
 
 def _unsolved(before: SuccessPair | None) -> tuple[str, ...]:
-    """Families without a success before the first step, where others had some."""
-    if before is None:
-        return ()
+    """Families without a success before the first step, unless that is chance at the others' success."""
     won: dict[str, int] = {}
-    for one in before.both:
-        for name, (number, *_) in one.per_family.items():
+    tried: dict[str, int] = {}
+    for one in before.both if before else ():
+        for name, (number, count, *_) in one.per_family.items():
             won[name] = won.get(name, 0) + number
-    return tuple(sorted(name for name, number in won.items() if not number)) if any(won.values()) else ()
+            tried[name] = tried.get(name, 0) + count
+    unsolved = sorted(name for name, number in won.items() if not number)
+    num_unsolved = sum(tried[name] for name in unsolved)
+    num_others = sum(tried.values()) - num_unsolved
+    if not num_others or (1 - sum(won.values()) / num_others) ** num_unsolved > UNSOLVED_BY_CHANCE:
+        return ()
+    return tuple(unsolved)

@@ -53,7 +53,7 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
         return _in_cluster(experiment)
     state = state or queue_state()
     if not state.num_workers:
-        return "No gpu worker is online. Start one with `make up` or on a GPU host."
+        return "No gpu worker is online. Start one with make up, or on a GPU host."
     if not state.pool.workers:
         return "Waits until a gpu worker has reported its GPUs."
     wait = state.decision.waits.get(experiment.pk)

@@ -72,7 +72,7 @@ def _paces(team: Team, preset: str, guess: float, slots: int) -> list[float]:
     """Of finished experiments, how much longer than the formula says they took."""
     if not preset:
         return []
-    trained = team.experiments.exclude(config__evaluation__only=True)
+    trained = team.experiments.filter(is_sample=False).exclude(config__evaluation__only=True)
     finished = trained.filter(
         preset=preset, status=ExperimentStatus.FINISHED, started_at__isnull=False, ended_at__isnull=False
     ).order_by("-id")

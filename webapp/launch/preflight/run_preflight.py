@@ -121,7 +121,7 @@ def batch_check(config: ExperimentConfig) -> Check:
 def desktop_checks(config: ExperimentConfig) -> Iterator[Check]:
     slots, wanted = count_env_slots(), config.desktops.num_desktops
     if not slots:
-        text = "No env worker is online; the experiment would wait for one. Start them with `make up`."
+        text = "No env worker is online; the experiment would wait for one. Start them with make up."
         yield Check("warning", "No desktops online", text, "desktops.num_desktops")
     elif slots < wanted:
         text = f"It will run with {slots} at a time, and take longer."
@@ -129,4 +129,4 @@ def desktop_checks(config: ExperimentConfig) -> Iterator[Check]:
     else:
         yield Check("good", f"{wanted} of {slots} desktop slots")
     if not Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).exists():
-        yield Check("warning", "No gpu worker online", "It stays queued until one starts (`make up`).")
+        yield Check("warning", "No gpu worker online", "It stays queued until one starts (make up).")

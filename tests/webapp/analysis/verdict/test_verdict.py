@@ -104,6 +104,9 @@ def test_a_run_on_lost_families_names_them_and_leaves_the_optimiser_alone() -> N
     assert found["outcome"] == "flat"
     assert "No task of form, table was solved before the first step" in found["text"]
     assert list(found["remedy"]) == ["tasks.families"]
+    before.per_family = {"colour": [1, 2], "menu": [1, 2], "table": [0, 2]}
+    before.save()
+    assert "was solved before" not in verdict(experiment)["text"], "two failures are chance"
 
 
 def test_a_run_that_solves_and_babbles_is_no_success() -> None:
