@@ -548,3 +548,12 @@ def test_a_control_run_says_so_beside_its_name(client: Client, operator, team: T
     control.save()
     assert "Control: shuffled rewards" in page_text(client.get(f"/experiments/{control.pk}/"))
     assert "Control:" not in page_text(client.get(f"/experiments/{plain.pk}/"))
+
+
+def test_steps_that_left_the_weights_as_they_were_are_no_optimiser_steps(
+    client: Client, operator, team: Team
+):
+    experiment = make_experiment(team=team, status="finished", step=6, policy_version=1)
+    page = page_text(client.get(f"/experiments/{experiment.pk}/"))
+    assert '<span class="stat-value">1 <small>/ 20</small></span>' in page
+    assert "5 of 6 steps left the weights as they were" in page
