@@ -64,7 +64,7 @@ def evaluate(experiment, name: str, won: int) -> None:
 
 
 def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client, operator, team: Team):
-    experiment = make_experiment(team=team, owner=operator, name="Ours", status="finished")
+    experiment = make_experiment(team=team, owner=operator, name="Ours", status="finished", step=20)
     Stage.objects.create(
         experiment=experiment, name="grpo", position=0, status="finished", done=20, total=20, unit="steps"
     )
@@ -74,7 +74,7 @@ def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client,
     page = page_text(client.get("/experiments/"))
     assert "Ours" in page
     assert "+50 points" in page
-    assert "20 / 20 steps" in page
+    assert '<span class="sub">20 steps</span>' in page
     assert "Theirs" not in page
 
 
