@@ -73,7 +73,13 @@ LANES = {
     "saturated_term": Lane("rollout/reward_mean", {}),
     "settled": Lane(
         "loss/entropy",
-        {"sampling.temperature": 0.3, "alarms.settled_flat": 0.4, "alarms.settled_entropy": 0.02},
+        {
+            "sampling.temperature": 0.3,
+            "algorithm.groups_per_step": 6,
+            "alarms.settled_flat": 0.4,
+            "alarms.settled_entropy": 0.05,
+        },
+        num_steps=5,
     ),
     "truncation": Lane("rollout/truncation_rate", {"sampling.max_context_tokens": 128}),
     "zero_variance": Lane(
