@@ -62,7 +62,10 @@ LEARNING = (
         says="The remedy on an alarm's page ends the alarm",
         figure=lambda found: _ended(found["runs"]),
         n=lambda found: "one run each, 3 steps",
-        missed=("Seven further alarms were not tried: no setting of First desk brings them to fire.",),
+        missed=(
+            "Of thirteen alarms with a remedy six were ended by it; the settled policy's did not fire, and "
+            "six were not tried.",
+        ),
     ),
     Claim(
         result="gpu/learning",
