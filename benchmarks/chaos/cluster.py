@@ -1,11 +1,12 @@
-"""Chaos on the compose file's containers: each kind of kill on each container while a First desk trains.
+"""Chaos where others start the processes: the containers of the compose file, and a SLURM of two nodes.
 
-A lane is one experiment and one kind; it strikes every container after another, each time while trajectories
-are in the middle of their turns, and waits until another one is scored and another step is made. Afterwards
-the experiment has to finish, with nothing lost and nothing twice: the judge is that of
-`benchmarks.chaos.product`. Only a desk host, an env worker and a gpu worker may cost trajectories.
+A lane is one experiment. In containers it is one kind of kill, which strikes every container after another;
+on SLURM all that ends, moves or forgets a job. Each strikes while trajectories are in the middle of their
+turns, and the lane waits until another one is scored and another step is made. Afterwards the experiment has
+to finish, with nothing lost and nothing twice: the judge is that of `benchmarks.chaos.product`. Only what
+trajectories run on may cost any.
 
-It needs what `benchmarks.containers` needs, and root, which reads the screenshots in the volume.
+It needs what `benchmarks.containers` needs, SLURM, and root, which reads the screenshots in the volume.
 
     python -m benchmarks.chaos.cluster [--only PATTERN] [--resume]
 """
@@ -19,28 +20,27 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chaos.product import END_LIMIT_S, LOOK_S, QUICK_STEP_S, SMALL, go_on, wait_for_step
-from benchmarks.chaos.product_judge import judge, without_paths
-from benchmarks.chaos.product_run import FINAL, Missed, Records
+from benchmarks.chaos.cluster_blows import Blow, show, train_under
+from benchmarks.chaos.cluster_slurm import SLURM, blows_of_slurm, missing_slurm, slurm_site
+from benchmarks.chaos.product import QUICK_STEP_S, SMALL
+from benchmarks.chaos.product_run import Missed
 from benchmarks.finished_runs import FinishedRuns, add_resume
-from benchmarks.report import RESULTS, print_table
+from benchmarks.report import RESULTS
 from testing.containers import base_images, engine
 from testing.containers.engine import Site, docker
-from testing.experiment_runs import launch, settings
 from testing.watch_installation import wait_for
 
 SERVICES = ("web", "dispatcher", "env-worker", "deskhost", "gpu-worker", "redis", "postgres")
 TAKES_AWAY = ("env-worker", "deskhost", "gpu-worker")
 """What trajectories run on; no other one may cost any."""
 CUT_S = 25.0
-SPARE_STEPS = 4
-MOST_STRIKES = 3
-DESKTOPS = 4
 
 
 @dataclass(frozen=True)
@@ -117,61 +117,64 @@ KINDS = (
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--only", default="", help="kinds whose name this pattern finds")
+    arguments.add_argument("--only", default="", help="lanes whose name this pattern finds")
     add_resume(arguments)
     arguments.add_argument("--results", type=Path, default=RESULTS, help="folder for the result file")
     options = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # takes the containers down
-    if reason := engine.missing() or ("" if os.geteuid() == 0 else "only root reads the volume"):
+    if (
+        reason := engine.missing()
+        or missing_slurm()
+        or ("" if os.geteuid() == 0 else "only root reads the volume")
+    ):
         sys.stderr.write(f"chaos_cluster: {reason}\n")
         return 2
     runs = FinishedRuns(
         name="chaos_cluster", budget={"preset": "first-desk"} | SMALL, resume=options.resume,
         results=options.results,
     )  # fmt: skip
+    if re.search(options.only, SLURM):
+        show(runs.once({"lane": SLURM}, lambda: timed(on_slurm)))
     kinds = [kind for kind in KINDS if re.search(options.only, kind.name)]
-    base_images.provide()
-    for kind in kinds:
-        show(runs.once({"kind": kind.name}, lambda kind=kind: measure(kind)))
-    passed = len(runs.runs) == len(KINDS) and all(run["passed"] for run in runs.runs)
+    with containers() if kinds else nullcontext() as site:
+        for kind in kinds:
+            show(runs.once({"lane": kind.name}, lambda kind=kind: timed(lambda: hurt(site, kind))))
+    passed = len(runs.runs) == len(KINDS) + 1 and all(run["passed"] for run in runs.runs)
     return runs.finish(passed=passed)
 
 
-def measure(kind: Kind) -> dict[str, Any]:
-    """One lane from `up` to `down`."""
-    started = time.monotonic()
+@contextmanager
+def containers() -> Iterator[Site]:
+    """Those of the working tree, up."""
+    base_images.provide()
     with (
         engine.folder_of_checkouts() as folder,
         engine.site(engine.checkout(folder / "now", "", "now")) as site,
     ):
         site.build()
         site.up()
-        found = hurt(site, kind)
-    return {
-        "status": "finished" if found["passed"] else "failed",
-        **found,
-        "seconds": round(time.monotonic() - started, 1),
-    }
+        yield site
+
+
+def timed(lane: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    started = time.monotonic()
+    found = lane()
+    status = "finished" if found["passed"] else "failed"
+    return {"status": status, **found, "seconds": round(time.monotonic() - started, 1)}
 
 
 def hurt(site: Site, kind: Kind) -> dict[str, Any]:
     """Each container, while one experiment trains from its first step to its end."""
-    num_steps = SPARE_STEPS + sum(steps_meanwhile(kind, service) for service in SERVICES)
-    changes = SMALL | {"algorithm.num_steps": num_steps}
-    number = launch(site, "--preset", "first-desk", *settings(changes))
-    records = Records(site, experiment=number)
-    wait_for_step(records, 1)
-    struck = [strike(site, records, kind, service) for service in SERVICES]
-    deadline = time.monotonic() + END_LIMIT_S
-    while records.progress().status not in FINAL and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-    judged = judge(records, num_steps)
-    passed = judged["passed"] and all(row["passed"] for row in struck)
-    return {"strikes": struck, "judged": judged, "passed": passed}
-
-
-def now_in(folder: Path) -> engine.Checkout:
-    return engine.checkout(folder / "now", "", "now")
+    blows = [
+        Blow(
+            service,
+            partial(kind.strike, site, service),
+            steps_meanwhile(kind, service),
+            service in TAKES_AWAY,
+        )
+        for service in SERVICES
+    ]
+    return train_under(site, kind.name, blows)
 
 
 def steps_meanwhile(kind: Kind, service: str) -> int:
@@ -180,45 +183,10 @@ def steps_meanwhile(kind: Kind, service: str) -> int:
     return 1 + (0 if holds_up else math.ceil(kind.lasts_s / QUICK_STEP_S))
 
 
-def strike(site: Site, records: Records, kind: Kind, service: str) -> dict[str, Any]:
-    """Throw it until it hits; then until the experiment goes on."""
-    before = errors(records)
-    for _ in range(MOST_STRIKES):
-        try:
-            records.wait_running()
-            proof = kind.strike(site, service)
-            break
-        except Missed as reason:
-            proof = f"MISSED: {reason}"
-    else:
-        return {"service": service, "proof": proof, "passed": False}
-    times = go_on(records)
-    new = {number: text for number, text in errors(records).items() if number not in before}
-    print(f"  {kind.name}, {service}: {proof}, {times}, {len(new)} errored", flush=True)
-    return {
-        "service": service,
-        "proof": proof,
-        "errored": len(new),
-        "errors": sorted(set(new.values())),
-        **times,
-        "passed": None not in times.values() and (service in TAKES_AWAY or not new),
-    }
-
-
-def errors(records: Records) -> dict[int, str]:
-    """Errored trajectories and why."""
-    found = records.rows(
-        "select id, error_kind, error from trajectories_trajectory where status = 'errored'"
-        f" and experiment_id = {records.experiment}"
-    )
-    return {number: without_paths(f"{kind}: {text[:120]}") for number, kind, text in found}
-
-
-def show(run: dict[str, Any]) -> None:
-    header = ["kind", "container", "proof", "errored", "trajectory s", "step s", "passed"]
-    keys = ("service", "proof", "errored", "trajectory_s", "step_s", "passed")
-    print_table(header, [[run["kind"], *(row.get(key, "") for key in keys)] for row in run["strikes"]])
-    print(run["judged"], flush=True)
+def on_slurm() -> dict[str, Any]:
+    """A job per attempt; each blow ends, moves or forgets it."""
+    with slurm_site() as (slurm, deskhand):
+        return train_under(deskhand, SLURM, blows_of_slurm(slurm, deskhand))
 
 
 if __name__ == "__main__":
