@@ -37,8 +37,7 @@ class Running:
 
     process: subprocess.Popen[bytes]
     log: Path
-    ends_at: float
-    """By the pod's own limit of time."""
+    began: float
     kill_at: float | None = None
 
 
@@ -117,7 +116,7 @@ class StandInNode:
             is_late = running.kill_at is not None and not pod.metadata.deletion_timestamp
             phase = "Failed" if code or is_late else "Succeeded"
             self._report(pod, phase, {"terminated": state}, "DeadlineExceeded" if is_late else None)
-        elif pod.metadata.deletion_timestamp or time.monotonic() > running.ends_at:
+        elif pod.metadata.deletion_timestamp or _is_over(pod, running):
             if running.kill_at is None:
                 grace_s = (
                     pod.metadata.deletion_grace_period_seconds or pod.spec.termination_grace_period_seconds
@@ -142,7 +141,7 @@ class StandInNode:
                 stderr=output,
                 start_new_session=True,
             )
-        return Running(process, log, time.monotonic() + (pod.spec.active_deadline_seconds or 1e9))
+        return Running(process, log, time.monotonic())
 
     def _report(self, pod: Any, phase: str, state: dict[str, Any], reason: str | None = None) -> None:
         (container,) = pod.spec.containers
@@ -160,6 +159,12 @@ class StandInNode:
         }
         body = {"status": status}
         self._core.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, body)
+
+
+def _is_over(pod: Any, running: Running) -> bool:
+    """By the pod's own limit of time, which may be set while it runs."""
+    limit_s = pod.spec.active_deadline_seconds
+    return limit_s is not None and time.monotonic() - running.began > limit_s
 
 
 def _signal(running: Running, number: int) -> None:

@@ -188,9 +188,11 @@ def pending(deskhand: Instance, number: int) -> str:
 def test_a_limit_of_time_saves_a_checkpoint_and_the_next_job_goes_on(
     cluster: PrivateKubernetes, deskhand: Instance, tmp_path: Path
 ):
-    with template(cluster, deskhand, {"activeDeadlineSeconds": 45}):
-        number = begin(deskhand, tmp_path, algorithm={"num_steps": 40})
-        wait_for("a step in a Job", lambda: status(deskhand, number)[2] >= 1)
+    number = begin(deskhand, tmp_path, algorithm={"num_steps": 40})
+    wait_for("a step in a Job", lambda: status(deskhand, number)[2] >= 1)
+    (live,) = [pod for pod in cluster.pods() if pod.status.phase == "Running"]
+    over = {"spec": {"activeDeadlineSeconds": 1}}
+    client.CoreV1Api(cluster.api()).patch_namespaced_pod(live.metadata.name, NAMESPACE, over)
     wait_for("the next attempt", lambda: len(describe(deskhand, number)["attempts"]) > 1)
     first, second = describe(deskhand, number)["attempts"][:2]
     assert first["status"] == "paused"
