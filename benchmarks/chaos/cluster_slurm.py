@@ -178,14 +178,17 @@ def _daemon(slurm: PrivateSlurm, program: str, _: Records) -> str:
     if psutil.pid_exists(pid):
         raise Missed(f"{program} lives")
     slurm.run(program, *words)
-    wait_for("its answer", lambda: _pid(slurm, name) != pid and _answers(slurm), patience_s=PATIENCE_S)
+    wait_for(
+        "its answer", lambda: _pid(slurm, name) not in (0, pid) and _answers(slurm), patience_s=PATIENCE_S
+    )
     if _running(slurm) != job:
         raise Missed(f"job {job} ended")
     return f"{name} away for {AWAY_S:.0f} s, job {job} runs on"
 
 
 def _pid(slurm: PrivateSlurm, name: str) -> int:
-    return int((slurm.folder / f"{name}.pid").read_text())
+    """0 while the daemon writes the file."""
+    return int((slurm.folder / f"{name}.pid").read_text() or 0)
 
 
 def _answers(slurm: PrivateSlurm) -> bool:
