@@ -230,11 +230,13 @@ def progress(site: Site, number: int) -> tuple[str, int, str]:
 
 
 def take_over(site: Site) -> Figures:
-    number = launch(site, "--preset", "first-desk", *settings(LONG))
+    written = LONG | {"algorithm.num_steps": 60, "tasks.families": ["note"]}  # where typed letters are seen
+    number = launch(site, "--preset", "first-desk", *settings(written))
     try:
         return watch_and_take_over(site, number)
     finally:
-        site.manage("experiment", str(number), "cancel")
+        if progress(site, number)[0] not in FINAL:
+            site.manage("experiment", str(number), "cancel")
         wait_for("its end", lambda: progress(site, number)[0] in FINAL, patience_s=END_LIMIT_S, poll_s=1)
 
 
