@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +167,7 @@ def hurt(site: Site, kind: Kind) -> dict[str, Any]:
     blows = [
         Blow(
             service,
-            partial(kind.strike, site, service),
+            lambda _, service=service: kind.strike(site, service),
             steps_meanwhile(kind, service),
             service in TAKES_AWAY,
         )
