@@ -40,6 +40,8 @@ SERVICES = ("web", "dispatcher", "env-worker", "deskhost", "gpu-worker", "redis"
 TAKES_AWAY = ("env-worker", "deskhost", "gpu-worker")
 """What trajectories run on; no other one may cost any."""
 CUT_S = 25.0
+HEALTHY_AFTER_S = 40.0
+"""Its health is looked at every ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,10 @@ def _back_by_itself(site: Site, service: str, before: dict[str, Any]) -> str:
 
 
 KINDS = (
-    Kind("SIGKILL", crashed, lasts_s=5.0),
-    Kind("stop and start", stopped, lasts_s=5.0),
-    Kind("frozen", frozen, lasts_s=CUT_S),
-    Kind("network cut", cut_off, lasts_s=CUT_S),
+    Kind("SIGKILL", crashed, lasts_s=HEALTHY_AFTER_S),
+    Kind("stop and start", stopped, lasts_s=HEALTHY_AFTER_S),
+    Kind("frozen", frozen, lasts_s=CUT_S + HEALTHY_AFTER_S),
+    Kind("network cut", cut_off, lasts_s=CUT_S + HEALTHY_AFTER_S),
 )
 
 
