@@ -315,7 +315,19 @@ WORK = (
         n=lambda found: "one walk at load 8 to 31",
         missed=(
             "Containers: a desktop was taken over in a walk of that step alone; the whole one typed unseen.",
-            "Containers: the whole walk did not reach SIGKILL to each of them.",
+            "Containers: the whole walk did not reach SIGKILL to each; `chaos_cluster` did.",
+        ),
+    ),
+    Claim(
+        result="chaos_cluster",
+        says="SIGKILL to each container while it trains loses and doubles nothing",
+        figure=lambda found: (
+            f"{sum(run['passed'] for run in found['runs'])} of 5 lanes run and hold: "
+            + each(hit["hits"] for run in found["runs"] for hit in run["strikes"] if hit["passed"])
+        ),
+        n=lambda found: f"{sum(len(run['strikes']) for run in found['runs'])} kills",
+        missed=(
+            "Stopped, frozen and cut-off containers were not measured; SLURM was cut off after 6 of 9 blows.",
         ),
     ),
     Claim(
