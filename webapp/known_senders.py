@@ -10,7 +10,7 @@ from django.http.cookie import parse_cookie
 from webapp.accounts.services.tokens import find_token
 from webapp.lib.database_pool import give_back_connection
 from webapp.replay.services.imports import MAX_UPLOAD_BYTES
-from webapp.worker_door.joined_hosts.views import MAX_BODY_BYTES, known_host
+from webapp.worker_door.joined_hosts.receive import MAX_BODY_BYTES, known_host
 
 FORM_BYTES = 1 << 20
 """Of a form around its file."""

@@ -19,7 +19,7 @@ from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.lib.supervisor.process_specs import ProcessTable
 from webapp.replay.services.imports import MAX_UPLOAD_BYTES
 from webapp.worker_door.joined_hosts.contract import version
-from webapp.worker_door.joined_hosts.views import MAX_BODY_BYTES
+from webapp.worker_door.joined_hosts.receive import MAX_BODY_BYTES
 
 HEADERS = {"Authorization": "Bearer far:s", "X-Deskhand-Version": version()}
 ASK = "/hosts/ask/unended_trajectories/"
