@@ -5,7 +5,7 @@ from io import BytesIO
 from PIL import Image
 
 from webapp.experiments.models import Experiment
-from webapp.trackers.sample_pictures import pictures_of
+from webapp.trackers.follow_experiment import pictures_of
 from webapp.trajectories.pictures import strips
 
 

@@ -55,7 +55,7 @@ def _start_threads(**_: Any) -> None:
         checkpoint_exports.start(_stopping)
         checkpoint_uploads.start(_stopping)
     if identity.current().queue == "env":
-        from workers.env.desktops_in_use import gateways_in_use, trajectory_keys
+        from workers.env.rented_desktops import gateways_in_use, trajectory_keys
         from workers.environments.gateway import delete_unused_sandboxes
         from workers.fleet import desk_host_mirror
 

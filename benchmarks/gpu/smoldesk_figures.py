@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 from typing import Any
 
-from training.statistics.shares import wilson_interval
+from training.statistics.share_interval import wilson_interval
 
 Counts = Sequence[tuple[int, int]]
 """(solved, draws) of each task."""

@@ -16,6 +16,7 @@ from benchmarks.web.fill_long_run import fill_long_run, long_run_pages
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Task
 from webapp.accounts.models import Membership, Role, Team
+from webapp.dispatcher.upkeep import refresh_statistics
 from webapp.experiments.models import (
     Evaluation,
     Experiment,
@@ -27,7 +28,6 @@ from webapp.experiments.models import (
     TaskSet,
 )
 from webapp.lib.keyset_pages import Order, encode_cursor
-from webapp.live.database_upkeep import refresh_statistics
 from webapp.replay.models import LabelEvent, ReplayEntry
 from webapp.trajectories.models import Group, Trajectory
 

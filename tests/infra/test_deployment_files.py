@@ -19,7 +19,7 @@ from django.core.management import get_commands
 from testing.private_installation import REPOSITORY
 from tests.infra.test_compose import SERVICES, default_of
 from webapp.dispatcher.launchers.kubernetes.job_manifest import require_usable
-from webapp.dispatcher.launchers.kubernetes.rights import RIGHTS
+from webapp.dispatcher.launchers.kubernetes.launcher import RIGHTS
 
 OLDEST_KUBERNETES = "1.33"
 """The first that runs a pod in a user namespace of its own without a switch."""

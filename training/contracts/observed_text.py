@@ -41,7 +41,7 @@ class MeasuredTurn(Wire):
     """Mean difference of the screens before and after it, in grey at 64 x 64; 0 = alike."""
     is_grounded: bool | None = Field(default=None, exclude_if=lambda value: value is None)
     """Whether what the action types, or its first key, stands in the tree that was read before it
-    (`training.actions.grounding`)."""
+    (`training.actions.action_text_in_tree`)."""
     tree_before: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Characters of the raw accessibility tree before the action."""
     tree_after: int | None = Field(default=None, exclude_if=lambda value: value is None)

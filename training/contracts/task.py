@@ -1,15 +1,35 @@
 """A task; `training.contracts.types` hands it on with the other values that travel."""
 
-from typing import Any, Literal
+import zoneinfo
+from functools import cache
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from training.contracts.milestone import Milestone
-from training.contracts.time_zones import Locale, TimeZone
 from training.contracts.wire import Wire
 
 INFEASIBLE = "infeasible"
 """The func of a task that cannot be done."""
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """Names of the IANA database, as far as this machine has it."""
+    return frozenset(zoneinfo.available_timezones())
+
+
+def _known(name: str) -> str:
+    if name and known_zones() and name not in known_zones():
+        raise ValueError(f'no time zone is named {name!r}; write an IANA name, such as "Europe/Berlin"')
+    return name
+
+
+TimeZone = Annotated[
+    str, StringConstraints(max_length=64, pattern=r"^[A-Za-z0-9_+/-]*$"), AfterValidator(_known)
+]
+Locale = Annotated[str, StringConstraints(max_length=64, pattern=r"^([A-Za-z0-9_.@-]+)?$")]
+"""Whether a desktop has it, its set-up says: locales come with the desktop's system."""
 
 
 class Task(Wire):

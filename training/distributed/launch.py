@@ -6,12 +6,13 @@ Ranks meet in a file of a private folder, and gloo and NCCL connect over the loo
 listens on the network. (torchrun's rendezvous does, and unpickles what it reads there.) SIGTERM goes on to
 every rank. A rank that crashes ends the others, and its code is the launcher's: 128 + N after signal N.
 
-With `--gang` (`training.distributed.gang`) each of several hosts starts its N ranks so. They meet and connect
-by torch's own means, on addresses of the network that the operator named, and of no other.
+With `--gang` each of several hosts starts its N ranks so. They meet and connect by torch's own means, on
+addresses of the network that the operator named, and of no other.
 """
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -22,9 +23,9 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from training.contracts.trainer_exit import PLANNED
-from training.distributed.gang import Gang
 
 STORE_VARIABLE = "DESKHAND_RANK_STORE"
 """Where the ranks meet: a file, or of several hosts STORE_OF_HOSTS and an address."""
@@ -35,6 +36,39 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 CRASH_GRACE_S = 5.0
 """Peers of a crashed rank wait in a collective that never ends; nothing of theirs is worth more patience."""
 DIE_WITH_LAUNCHER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The hosts that train together, as each of them knows it."""
+
+    host: int
+    """This one's place."""
+    addresses: tuple[tuple[str, int], ...]
+    """IP address of each host in the network that the operator named, with a port; that of the first one is
+    where the ranks meet."""
+    interface: str
+    """This host's, in that network."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Of JSON: host, addresses ["IP:PORT", ...] and interface. Raises ValueError."""
+        try:
+            found = json.loads(path.read_text())
+            addresses = tuple(_address(text) for text in found["addresses"])
+            gang = cls(int(found["host"]), addresses, str(found["interface"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: {error!r}; a gang has host, addresses and interface") from error
+        if not 0 <= gang.host < len(addresses):
+            raise ValueError(f"{path}: host {gang.host} is none of its {len(addresses)} addresses")
+        return gang
+
+
+def _address(text: str) -> tuple[str, int]:
+    name, _, port = text.rpartition(":")
+    if not name or not port.isdigit():
+        raise ValueError(f"{text!r} is no address: write IP:PORT")
+    return name, int(port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,22 @@
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import torch
+
+from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group
 from training.distributed.interrupts import on_main
+from training.distributed.world import World
 from training.loop.alarms import StepFacts, check_step
-from training.loop.engine_sleep import engine_asleep
 from training.loop.evaluation import evaluate, save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.stage_context import Experiment, stage
+from training.rollouts.coordinator_client import CoordinatorClient
 from training.rollouts.curriculum import SolveRateCurriculum
 from training.rollouts.picture_check import PictureCheck
 from training.rollouts.step_batch import StepBatch, build_step_batch
@@ -20,6 +26,25 @@ from training.rollouts.temperature_schedule import temperature_at
 from training.update.step_result import StepResult
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def engine_asleep(
+    config: ExperimentConfig, world: World, coordinator: CoordinatorClient | None
+) -> Iterator[None]:
+    """Around a computation that needs the memory; a collective. `coordinator`: None on ranks other than 0.
+
+    After an error the engine stays asleep: the attempt ends, and the next one starts the engine anew.
+    """
+    if not config.engine.gives_memory:
+        yield
+        return
+    on_main(world, lambda: coordinator.engine("sleep") if coordinator else None)
+    yield
+    if world.device.type == "cuda":
+        # Activations are free, but this process still holds them; the engine needs them now.
+        torch.cuda.empty_cache()
+    on_main(world, lambda: coordinator.engine("wake") if coordinator else None)
 
 
 def run_grpo(experiment: Experiment) -> None:

@@ -8,15 +8,16 @@ FSDP2's hooks stay outside of the compiled graphs).
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from training.contracts.config import ExperimentConfig
 from training.distributed.fsdp import shard
 from training.distributed.world import World
-from training.model.compile_and_recompute import compile_blocks, recompute_blocks
 from training.model.families.registry import family_of
 from training.model.load_by_block import (
     Filler,
@@ -27,6 +28,21 @@ from training.model.load_by_block import (
 )
 from training.model.lora import add_lora
 from training.model.policy import Policy, load_model
+
+
+def compile_blocks(model: nn.Module) -> None:
+    """torch.compile the forward of every block; a stack's blocks share one graph, whatever the lengths."""
+    for blocks in family_of(model).stacks(model):
+        for block in blocks:
+            block.forward = torch.compile(block.forward, dynamic=True)
+
+
+def recompute_blocks(model: nn.Module, share: float) -> None:
+    """Let `share` of the blocks of each stack, evenly spread, run again in the backward pass."""
+    for blocks in family_of(model).stacks(model):
+        for number, block in enumerate(blocks):
+            if int((number + 1) * share + 1e-9) > int(number * share + 1e-9):
+                block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
 def build_policy(

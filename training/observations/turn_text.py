@@ -14,19 +14,48 @@ user@desk:~$ ls
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from training.actions.coordinates import model_point, resized_size
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Observation
 from training.observations.osworld_table import osworld_table
-from training.observations.short_list import short_list
-from training.observations.widget_tree import BadTree
+from training.observations.widget_tree import BadTree, Widget, widgets_of
 
 MARKS, TREE, TERMINAL = "[Marked widgets]", "[Accessibility tree]", "[Terminal]"
 _HEADING = re.compile(rf"\n\n(?=(?:{'|'.join(map(re.escape, (MARKS, TREE, TERMINAL)))})\n)")
 UNREADABLE = "(could not be read)"
 EMPTY_TREE, EMPTY_TERMINAL = "(no widgets)", "(no terminal)"
+
+
+SHOWN_STATES = ("focused", "checked", "selected", "pressed", "expanded")
+MAX_TEXT = 200
+"""Characters of what stands in one widget."""
+Place = Callable[[int, int], tuple[int, int]]
+"""A screen pixel in the numbers that the policy writes."""
+
+
+def short_list(xml: str, place: Place) -> str:
+    """The usable widgets of a tree. Raises BadTree."""
+    return "\n".join(_line(widget, place) for widget in widgets_of(xml) if widget.is_usable)
+
+
+def _line(widget: Widget, place: Place) -> str:
+    left, top, width, height = widget.box or (0, 0, 0, 0)
+    x, y = place(left + width // 2, top + height // 2)
+    name, text = _short(widget.name), _short(widget.text)
+    words = [widget.role, f'"{name}"' if name else "", f'= "{text}"' if text and text != name else ""]
+    states = [state for state in SHOWN_STATES if widget.has_state(state)]
+    if not widget.has_state("enabled"):
+        states.append("disabled")
+    return " ".join(word for word in (*words, f"{x},{y}", ",".join(states)) if word)
+
+
+def _short(text: str) -> str:
+    """On one line, cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,21 @@ from functools import cached_property
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from training.observations.roles import USABLE, USABLE_ENDINGS, USABLE_START
+USABLE_START = "document"
+USABLE_ENDINGS = (
+    *("item", "button", "heading", "label", "scrollbar", "searchbox", "textbox", "link", "tabelement"),
+    *("textfield", "textarea", "menu"),
+)
+USABLE = frozenset(
+    {
+        *("alert", "canvas", "check-box", "combo-box", "entry", "icon", "image", "paragraph", "scroll-bar"),
+        *("section", "slider", "static", "table-cell", "terminal", "text"),
+        # Windows
+        *("netuiribbontab", "start", "trayclockwclass", "traydummysearchcontrol", "uiimage", "uiproperty"),
+        "uiribboncommandbar",
+    }
+)
+
 
 BASE = "https://accessibility.{system}.example.org/ns/"
 PAIR = re.compile(r"\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")

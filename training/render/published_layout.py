@@ -9,7 +9,7 @@ from training.actions.dialects.contract import Layout, Message, Shown
 from training.contracts.config import PromptConfig
 from training.render.chat_layout import ChatLayout
 from training.render.history_window import Context, SeenTurn, keeps_image
-from training.render.plain_words import PlainWords
+from training.render.text_to_tokens import PlainWords
 from training.render.prompts import action_words, split_observation, task_words
 
 

@@ -31,10 +31,10 @@ from training.render.chat_layout import THOUGHT_END, layout_of
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
 from training.render.pictures import Pictures
-from training.render.plain_words import PlainWords, marker_id
 from training.render.prompts import action_words, first_text, later_text, system_text, words_now
 from training.render.published_layout import published_context
 from training.render.rendered_sequence import RenderedSequence
+from training.render.text_to_tokens import PlainWords, marker_id
 
 NO_TOKEN = -1
 """In place of the image pad's id where the model sees no pictures: no token has it."""

@@ -11,7 +11,7 @@ from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.types import Group, Purpose, Trajectory, TrajectoryStatus
 from training.rollouts.group_collector import GroupSpec
-from training.statistics.shares import wilson_interval
+from training.statistics.share_interval import wilson_interval
 
 
 def evaluation_requests(

@@ -29,17 +29,28 @@ from training.outgoing.remote_addresses import is_loopback
 from training.render.renderer import Renderer
 from training.sampler.engine import Engine, EngineError
 from training.sampler.engines.request_batching import BatchingEngine
-from training.sampler.engines.sglang_engine import start_sglang
+from training.sampler.engines.sglang_engine import SglangEngine, start_sglang
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.routes import HANDLERS, guarded
 from training.sampler.sampling_seed import sampling_seed
 from training.sampler.sessions import PolicyService
 from training.sampler.sglang.server_arguments import SglangInstallation, log_folder_beside
-from training.sampler.weights.select_receiver import receiver_of
+from training.sampler.weights.receive_in_process import LocalReceiver
+from training.sampler.weights.receive_sglang import SglangReceiver
+from training.sampler.weights.receiver import Receiver
 
 log = logging.getLogger("policy server")
 SHUTDOWN_S = 5
 """Requests that still run at the end get this long."""
+
+
+def receiver_of(engine: Engine) -> Receiver | None:
+    """How `engine` takes weights from memory; None when it only reads folders."""
+    if isinstance(engine, BatchingEngine):
+        return LocalReceiver(engine, engine.engine) if isinstance(engine.engine, TransformersEngine) else None
+    if isinstance(engine, SglangEngine):
+        return SglangReceiver(engine.servers)
+    return None
 
 
 def load_transformers(model: str, config: ExperimentConfig, attempt: int = 0) -> tuple[Engine, Renderer]:

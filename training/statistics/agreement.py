@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from training.statistics.shares import Z_95
+from training.statistics.share_interval import Z_95
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from training.statistics.shares import wilson_interval
+from training.statistics.share_interval import wilson_interval
 
 UNSHARED = ""
 """The state of a turn whose screen is not known: no sibling saw the same."""

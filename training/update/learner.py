@@ -34,10 +34,28 @@ from training.update.objective import (
 )
 from training.update.optimisers import make_optimisers
 from training.update.scoring import with_proximal_logprobs, with_rest_of_trajectory
-from training.update.split_by_group import split_by_group
 from training.update.step_result import Gradient, StepResult, Update, step_result
 
 Loss = Callable[[MicroBatch, TokenScores, BatchCounts], Objective]
+
+
+def split_by_group(samples: Sequence[Sample], num_parts: int) -> list[list[Sample]]:
+    """At most `num_parts` parts of whole groups, in the order of the batch; none is empty.
+
+    Neighbours in the batch are of different families as a rule (`rollouts.task_order`), so are those of a
+    part. Parts differ by one group at most; where fewer groups are left than parts were asked for, each is
+    a part.
+    """
+    groups: dict[int, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.group_id, []).append(sample)
+    rows = list(groups.values())
+    count = min(num_parts, len(rows))
+    cuts = [len(rows) * part // count for part in range(count + 1)] if count else []
+    return [
+        [sample for row in rows[start:end] for sample in row]
+        for start, end in zip(cuts, cuts[1:], strict=False)
+    ]
 
 
 class Learner:

@@ -1,13 +1,14 @@
 """Samples become this rank's microbatches, on its device."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from training.batch.byte_patches import BytePatches
 from training.batch.collate import Pixels, collate
 from training.batch.micro_batch import MicroBatch
 from training.batch.packing import pack_over_ranks
-from training.batch.prefetch import prefetched
 from training.batch.samples import Sample
 from training.batch.screenshot_cache import ScreenshotCache
 from training.batch.split_by_count import split_over_ranks
@@ -17,6 +18,22 @@ from training.model.policy import Policy
 
 LENGTH_MULTIPLE = 128
 """On a GPU: tokens to whose multiples sequences are padded, a tile of the attention kernels."""
+
+
+Row = TypeVar("Row")
+Batch = TypeVar("Batch")
+
+
+def prefetched(rows: Sequence[Row], make: Callable[[Row], Batch]) -> Iterator[Batch]:
+    """`make(row)` for every row in order, one ahead of the consumer, in a thread of its own."""
+    with ThreadPoolExecutor(1, thread_name_prefix="collate") as thread:
+        coming = thread.submit(make, rows[0]) if rows else None
+        for row in [*rows[1:], None]:
+            if coming is None:
+                return
+            made = coming.result()
+            coming = None if row is None else thread.submit(make, row)
+            yield made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

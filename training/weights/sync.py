@@ -17,7 +17,7 @@ import torch
 
 from training.batch.samples import Sample
 from training.batch.screenshot_cache import ScreenshotCache
-from training.contracts.config import ExperimentConfig
+from training.contracts.config import EngineConfig, ExperimentConfig
 from training.contracts.weight_requests import Canary
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorClient
@@ -26,12 +26,36 @@ from training.update.learner import Learner
 from training.weights.channel import Channel, Sender
 from training.weights.disk_channel import DiskChannel
 from training.weights.errors import SyncFailed
-from training.weights.select_channel import CHANNELS, channel_name, num_engine_ranks
+from training.weights.ipc_channel import IpcChannel
+from training.weights.nccl_channel import NcclChannel
 
 logger = logging.getLogger(__name__)
 
 MAX_FAILURES = 2
 """Failures of the quick channel in a row after which all later syncs go by disk."""
+
+
+CHANNELS: dict[str, Callable[[Sender], Channel]] = {
+    "disk": DiskChannel,
+    "nccl": NcclChannel,
+    "ipc": IpcChannel,
+}
+
+
+def channel_name(engine: EngineConfig, device: torch.device) -> str:
+    """The channel that `engine.weight_sync` asks for; auto = the quickest that is possible."""
+    if engine.weight_sync != "auto":
+        return engine.weight_sync
+    if device.type != "cuda":
+        return "disk"
+    # The engine `transformers` lives on the trainer's first GPU.
+    is_shared = engine.name == "transformers" or engine.placement == "colocated"
+    return "ipc" if is_shared else "nccl"
+
+
+def num_engine_ranks(engine: EngineConfig) -> int:
+    """Processes of the engine that hold (a part of) the model."""
+    return max(engine.num_gpus, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

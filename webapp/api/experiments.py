@@ -1,7 +1,10 @@
 """/experiments: list, launch, look at, steer."""
 
+import math
+from collections import defaultdict
 from typing import Any
 
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse
 from ninja import Query, Router, Status
 
@@ -22,20 +25,50 @@ from webapp.api.experiment_schemas import (
     MetricsPage,
     PreflightOut,
 )
-from webapp.api.metric_pages import MAX_STEP, metrics_page
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
-from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.models import Experiment, ExperimentStatus, MetricPoint
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.queries.reward_presets import with_saved_terms
 from webapp.experiments.services import experiments
 from webapp.experiments.services.experiments import archive_experiments
 from webapp.launch.preflight.run_preflight import run_preflight
+from webapp.lib.request_values import BadValue, whole_number
 from webapp.lib.tags import with_tag
 from webapp.replay.services import experiment_deletion
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
+
+
+MAX_STEP = 2**31 - 1
+
+
+def metrics_page(rows: QuerySet[MetricPoint], after: str, limit: int) -> dict[str, Any]:
+    """{"series": name -> {"steps", "values"}, "next": cursor or None}; series by name, each by step.
+
+    A series that a page ends in goes on in the next one. Raises BadValue for a cursor that is none.
+    """
+    if after:
+        rows = rows.filter(_beyond(after))
+    columns = ("name", "step", "value")
+    points = list(rows.order_by("name", "step").values_list(*columns)[: limit + 1])
+    series: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"steps": [], "values": []})
+    for name, step, value in points[:limit]:
+        series[name]["steps"].append(step)
+        series[name]["values"].append(value if math.isfinite(value) else None)
+    last = points[limit - 1] if len(points) > limit else None
+    return {"series": series, "next": f"{last[1]}:{last[0]}" if last else None}
+
+
+def _beyond(cursor: str) -> Q:
+    """The points behind "STEP:NAME"."""
+    step, colon, name = cursor.partition(":")
+    if not colon:
+        raise BadValue("after", "not a cursor; take `next` of the page before")
+    number = whole_number(step, "after", high=MAX_STEP)
+    # The first condition is implied; it is what lets an index scan start in the right place.
+    return Q(name__gte=name) & (Q(name__gt=name) | Q(step__gt=number))
 
 
 @router.get("", response=ExperimentPage, operation_id="list_experiments")

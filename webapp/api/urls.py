@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver
 from ninja.errors import AuthenticationError
+from ninja.parser import Parser
 
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
@@ -30,7 +31,6 @@ from webapp.api.documented_errors import DocumentedApi
 from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.idempotency import once_per_key
-from webapp.api.json_parser import StrictParser
 from webapp.api.steering import alarms_and_logs, controls, fleet, queue
 from webapp.api.team import (
     attacks,
@@ -44,6 +44,16 @@ from webapp.api.team import (
     tasks,
 )
 from webapp.api.token_auth import AUTH
+from webapp.lib.request_values import json_object
+
+
+class StrictParser(Parser):
+    """A JSON object whose numbers, text and depth can be stored."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Raises BadValue."""
+        return json_object(request.body, "body")
+
 
 SCHEMA = "openapi-json"
 PAGES = {"openapi-view", "api-root"}

@@ -11,7 +11,7 @@ from webapp.accounts.models import Role
 from webapp.attacks.access import get_exploit, get_version
 from webapp.attacks.services.model_attacks import ask_for_attacks
 from webapp.attacks.services.scripted_runs import attack_fork, attack_task, check_version, dismiss_exploit
-from webapp.attacks.standing import standing_of
+from webapp.attacks.task_exploits import standing_of
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.queries.branches import BranchRefused

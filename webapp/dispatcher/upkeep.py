@@ -6,10 +6,11 @@ A task is a generator that yields after each short transaction. All are begun an
 import time
 from collections.abc import Callable, Iterator
 
+from django.db import connection
+
 from webapp.accounts.services.audit_log import prune_audit_log
 from webapp.accounts.services.sent_requests import prune_sent_requests
 from webapp.experiments.services.gpu_samples import prune_gpu_samples
-from webapp.live.database_upkeep import refresh_statistics
 from webapp.live.services.events import prune_events
 
 UpkeepTask = Callable[[], Iterator[object]]
@@ -18,6 +19,22 @@ BUDGET_S = 0.1
 """Of one tick; a piece that was begun is finished."""
 
 _tasks: list[UpkeepTask] = []
+
+
+ANALYSIS_LIMIT = 1000
+"""Rows that SQLite looks at per index: 16 ms with a million turns, and as good as all of them."""
+
+
+def refresh_statistics() -> None:
+    """Tell SQLite how its tables look; PostgreSQL finds out by itself.
+
+    Without statistics SQLite reads a team's 100 000 trajectories to find the ten of one experiment.
+    """
+    if connection.vendor != "sqlite":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA analysis_limit={ANALYSIS_LIMIT}")
+        cursor.execute("ANALYZE")
 
 
 def register(task: UpkeepTask) -> None:

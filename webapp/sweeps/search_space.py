@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from training.contracts.config.plain_values import unusable_values
+from training.contracts.config.storable_values import unusable_values
 from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.knobs import Knob, knobs
 from webapp.experiments.sweep_plan import (

@@ -14,7 +14,7 @@ from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, Team
-from webapp.attacks.standing import Badge, badges_of, standing_of
+from webapp.attacks.task_exploits import Badge, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.fleet.queries.demonstration_desktops import offers
 from webapp.lib.keyset_pages import paginate

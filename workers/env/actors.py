@@ -1,8 +1,12 @@
 """What decides the next action: the policy server, a task's oracle, or nothing at all."""
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import httpx
 
 from training.actions.coordinates import resized_size
 from training.actions.parse_completion import parse_completion
@@ -10,10 +14,37 @@ from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
 from webapp.worker_door.assignments import Assignment
 from webapp.worker_door.trajectories import read_screenshot
-from workers.env.absent_policy import ask_patiently
 from workers.env.policy_client import PolicyClient, RecordedTurn
 from workers.reports.current import reports
 from workers.tasks.oracles import next_action
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LIMIT_S = 60.0
+"""Well beyond what the dispatcher needs to miss a gpu worker (15 s) on a busy machine."""
+LOOK_S = 1.0
+
+
+def ask_patiently(ask: Callable[[], T], is_over: Callable[[], bool]) -> tuple[T, float]:
+    """Its answer, and the seconds in which there was no one to ask.
+
+    Raises httpx.ConnectError or ConnectTimeout when the trajectory `is_over`, or after `LIMIT_S`.
+    """
+    missed_at: float | None = None
+    while True:
+        try:
+            answer = ask()
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            now = time.monotonic()
+            if missed_at is None:
+                missed_at = now
+                log.warning("the policy server is out of reach, asking on for %.0f s: %s", LIMIT_S, error)
+            if is_over() or now - missed_at > LIMIT_S:
+                raise
+            time.sleep(LOOK_S)
+        else:
+            return answer, 0.0 if missed_at is None else time.monotonic() - missed_at
 
 
 class NoPolicy(Exception):

@@ -2,7 +2,7 @@
 
 from PIL import ImageChops, ImageStat
 
-from training.actions.grounding import is_grounded
+from training.actions.action_text_in_tree import is_grounded
 from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action
 from workers.desktops.desktop_texts import ReadText

@@ -21,9 +21,9 @@ from workers import identity, worker_row
 from workers.desktops.contract import EnvError
 from workers.env import slots
 from workers.env.actors import Actor, IdleActor, NoPolicy, OracleActor, PolicyActor, ScriptedActor
-from workers.env.desktops_in_use import key_of
 from workers.env.policy_client import PolicyError
 from workers.env.redone_turns import NotReproduced
+from workers.env.rented_desktops import key_of
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.running_trajectories import held
 from workers.env.takeover.screen_offer import screen_offered

@@ -12,13 +12,35 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 
 from workers.guest import kernel_calls
-from workers.guest.fork_serving import fork_serving
+from workers.guest.kernel_calls import die_with_parent
 from workers.guest.program_space import Door
 
 PROGRAMS = {"deskhand-panel": "task_form_window", "deskhand-widgets": "widgets_window"}
 """Name -> module; GTK is loaded in the fork, since it opens the display that it is loaded beside."""
+
+
+ANSWER_LIMIT_S = 10.0
+
+
+def fork_serving(serve: Callable[[socket.socket], object]) -> tuple[int, socket.socket]:
+    """Fork a process that serves its end of a socket; its pid, and our end. It ends with us at the latest."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            ours.close()
+            die_with_parent()
+            serve(theirs)
+            code = 0
+        finally:
+            os._exit(code)  # a fork must never fall back into the agent's own code
+    theirs.close()
+    ours.settimeout(ANSWER_LIMIT_S)
+    return pid, ours
 
 
 class PanelZygote:

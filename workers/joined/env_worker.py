@@ -17,7 +17,7 @@ django.setup()
 from webapp.worker_door.workers import take_jobs  # noqa: E402  (models need django.setup)
 from workers import identity  # noqa: E402
 from workers.env import slots, trajectory_job  # noqa: E402
-from workers.env.desktops_in_use import gateways_in_use, trajectory_keys  # noqa: E402
+from workers.env.rented_desktops import gateways_in_use, trajectory_keys  # noqa: E402
 from workers.env.running_trajectories import all_held  # noqa: E402
 from workers.environments.gateway import delete_unused_sandboxes  # noqa: E402
 from workers.fleet import desk_host_mirror  # noqa: E402

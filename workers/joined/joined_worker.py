@@ -12,8 +12,7 @@ from django.db import DatabaseError
 
 from webapp.worker_door.workers import begin_anew
 from workers import identity, stopping, worker_row
-from workers.joined.spool import Spool
-from workers.joined.spooled_reports import PAUSE_S, SpooledReports
+from workers.joined.spooled_reports import PAUSE_S, Spool, SpooledReports
 from workers.reports.contract import CallRefused
 from workers.reports.current import use_reports
 from workers.reports.repeated_step import RepeatedStep
@@ -46,7 +45,7 @@ class JoinedWorker:
         self._reports.report(begin_anew, me.name)
         newest = self._reports.spool.newest()
         needed("reports", self._reports.deliver_forever, PAUSE_S).start()
-        while self._reports.spool.holds_until(newest) and not self.stopping.wait(FETCH_S):
+        while self._has_left(newest) and not self.stopping.wait(FETCH_S):
             pass  # jobs are taken when all that the last process left has been recorded
         self.start()
         log.info("takes jobs")
@@ -88,6 +87,10 @@ class JoinedWorker:
     def _beat(self) -> None:
         self.is_draining = worker_row.beat()
         self.beat()
+
+    def _has_left(self, newest: int) -> bool:
+        """Whether a report up to `newest` waits for delivery."""
+        return any(waiting.number <= newest for waiting in self._reports.spool.oldest(1))
 
     def _deliver_last(self) -> None:
         leave_by = time.monotonic() + STOP_S

@@ -1,14 +1,15 @@
 """Setup verbs: one function per verb, `SETUP_VERBS` the table of all."""
 
+import base64
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from training.contracts.types import Action, ActionKind
 from workers.desktops.screen_settling import settle_limits_for, wait_until_settled
+from workers.desktops.windows.iso_disc import make_disc
 from workers.tasks.errors import SetupError, TaskErrorKind
-from workers.tasks.insert_disc import content_of, insert_disc
 from workers.tasks.show_panel_window import show_panel
 from workers.tasks.task_desktop_contract import TaskDesktop
 from workers.tasks.window_placement import is_named, limit_of, place, wait_focused, wait_painted
@@ -17,6 +18,32 @@ Parameters = dict[str, Any]
 UNTIL_LIMIT_S = 30.0
 UNTIL_PAUSE_S = 0.2
 MAX_SLEEP_S = 120.0
+
+
+@runtime_checkable
+class DiscDrive(Protocol):
+    """A console whose machine has a disc drive."""
+
+    def insert_disc(self, disc: bytes) -> None:
+        """Put an ISO image into the drive."""
+
+
+def insert_disc(parameters: dict[str, Any], desktop: TaskDesktop) -> None:
+    """`files` as for upload_file, their paths relative to the disc; `label` names it."""
+    console = desktop.console
+    if not isinstance(console, DiscDrive):
+        raise SetupError(
+            TaskErrorKind.UNSUPPORTED, "insert_disc: this provider's desktops have no disc drive"
+        )
+    files = {str(item["path"]): content_of(item) for item in parameters["files"]}
+    console.insert_disc(make_disc(files, label=str(parameters.get("label", "TASK"))))
+
+
+def content_of(item: dict[str, Any]) -> bytes:
+    """A file's inline content: text, or base64. Raises KeyError, ValueError."""
+    if "content_base64" in item:
+        return base64.b64decode(item["content_base64"], validate=True)
+    return str(item["content"]).encode()
 
 
 def run_steps(steps: tuple[dict[str, Any], ...] | list[dict[str, Any]], desktop: TaskDesktop) -> None:

@@ -20,7 +20,7 @@ from testing.linked_network import Network, network
 from testing.small_disk import NoGround
 from testing.training.parallel_probe import REPOSITORY
 from testing.training.resume_probe import STEPS, program
-from training.distributed.gang import Gang
+from training.distributed.launch import Gang
 from workers.gpu.failure_reason import waited_for_hosts
 
 pytestmark = pytest.mark.timeout(600)

@@ -7,7 +7,7 @@ import torch
 
 from training.contracts.config import parse_config
 from training.distributed.world import World
-from training.loop.engine_sleep import engine_asleep
+from training.loop.grpo_stage import engine_asleep
 
 
 class Listener:

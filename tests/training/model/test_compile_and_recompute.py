@@ -12,9 +12,9 @@ from torch import nn
 from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_vision
 
 from testing.training.tiny_model import tiny_folder
-from training.model.compile_and_recompute import recompute_blocks
 from training.model.cpu_vision_tower import use_matmul_embedding
 from training.model.families.registry import family_of
+from training.model.load_sharded import recompute_blocks
 from training.model.packed_attention import rotated, use_packed_vision
 from training.model.policy import prepared
 

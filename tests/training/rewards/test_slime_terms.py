@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from training.actions.grounding import is_grounded, target_text
+from training.actions.action_text_in_tree import is_grounded, target_text
 from training.contracts.config import RewardConfig
 from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action, Observation, Turn

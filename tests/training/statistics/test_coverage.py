@@ -7,7 +7,7 @@ import pytest
 
 from training.statistics.agreement import rank_correlation
 from training.statistics.chance import welch_test
-from training.statistics.shares import wilson_interval
+from training.statistics.share_interval import wilson_interval
 from training.statistics.student_t import mean_interval, t_975, t_p
 
 TIMES = 3000

@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 
 from training.batch.samples import Sample
-from training.update.split_by_group import split_by_group
+from training.update.learner import split_by_group
 
 
 def samples(sizes: list[int]) -> list[Sample]:

@@ -37,12 +37,6 @@ def test_a_small_file_is_checked_and_stored_within_the_request(api: Client) -> N
     assert ReplayEntry.objects.count() == 1
 
 
-def test_what_unpacks_is_left_to_a_process_of_its_own(api: Client) -> None:
-    file = SimpleUploadedFile("a.zip", b"PK\x03\x04" + bytes(100))
-    task = make_task()
-    assert api.post(IMPORTS, {"file": file, "task_set": task.task_set.name}).json()["status"] == "queued"
-
-
 def test_a_script_sends_reads_the_check_and_starts(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "AT_ONCE_BYTES", 0)
     task = make_task()

@@ -15,7 +15,7 @@ from webapp.attacks.attackers import attackers_of, files_looked_at
 from webapp.attacks.models import Exploit, ScriptedRun
 from webapp.attacks.scripts import DONE
 from webapp.attacks.services.scripted_runs import MAX_OPEN, note_scripted_run
-from webapp.attacks.standing import badges_of, standing_of
+from webapp.attacks.task_exploits import badges_of, standing_of
 from webapp.experiments.models import TaskRecord
 from webapp.experiments.services.task_sets import write_tasks
 from webapp.tasks_library.flags import scored

@@ -9,8 +9,7 @@ from channels.layers import get_channel_layer
 from django.db import connection, transaction
 
 from webapp.live import broadcast
-from webapp.live.event_publishing import last_seq, publish, publish_to
-from webapp.live.event_size import MAX_EVENT_BYTES
+from webapp.live.event_publishing import MAX_EVENT_BYTES, last_seq, publish, publish_to
 from webapp.live.models import Event, Stream
 from webapp.live.services import events
 from webapp.live.services.events import prune_events

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from webapp.lib.supervisor.ports import free_port
-from workers.env import absent_policy
-from workers.env.absent_policy import ask_patiently
+from workers.env import actors
+from workers.env.actors import ask_patiently
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -60,6 +60,6 @@ def test_a_trajectory_that_was_called_off_meanwhile_waits_no_longer() -> None:
 
 
 def test_it_is_given_up_when_it_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(absent_policy, "LIMIT_S", 0.5)
+    monkeypatch.setattr(actors, "LIMIT_S", 0.5)
     with pytest.raises(httpx.ConnectError):
         ask_patiently(lambda: asked(free_port()), lambda: False)

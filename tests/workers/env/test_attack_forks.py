@@ -8,7 +8,7 @@ from training.contracts.types import Action
 from webapp.attacks.models import Exploit
 from webapp.attacks.scripts import Script
 from webapp.attacks.services.scripted_runs import attack_fork, check_version
-from webapp.attacks.standing import Result, standing_of
+from webapp.attacks.task_exploits import Result, standing_of
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries.branches import BranchRefused
 

@@ -22,7 +22,7 @@ from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services import groups
 from workers import identity
 from workers.env import slots, trajectory_job
-from workers.env.desktops_in_use import gateways_in_use, trajectory_keys
+from workers.env.rented_desktops import gateways_in_use, trajectory_keys
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere
 from workers.environments.registry import EnvironmentRequest
 

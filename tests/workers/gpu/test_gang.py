@@ -9,7 +9,7 @@ from django.utils.timezone import now
 
 from testing.factories import make_attempt, make_experiment, make_team
 from testing.fleet_rows import make_worker
-from training.distributed.gang import Gang
+from training.distributed.launch import Gang
 from webapp.experiments.models import Attempt, Experiment, GangMember
 from webapp.experiments.services import gangs
 from webapp.fleet.models import Worker, WorkerStatus

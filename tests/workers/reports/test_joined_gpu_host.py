@@ -44,8 +44,7 @@ from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.log_reporter import LogReporter
-from workers.joined.spool import Spool
-from workers.joined.spooled_reports import SpooledReports
+from workers.joined.spooled_reports import Spool, SpooledReports
 from workers.reports.contract import CallRefused
 from workers.reports.current import reports, use_reports
 

@@ -38,8 +38,7 @@ from workers.desktops.frame import Frame as Picture
 from workers.env import trajectory_job
 from workers.env.running_trajectories import all_held, held
 from workers.joined import spooled_reports
-from workers.joined.spool import Spool, SpooledFrame
-from workers.joined.spooled_reports import SpooledReports
+from workers.joined.spooled_reports import Spool, SpooledFrame, SpooledReports
 from workers.reports.contract import CallRefused, ServerAway
 from workers.reports.current import reports, use_reports
 

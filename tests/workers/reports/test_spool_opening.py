@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from workers.joined.spool import Spool
+from workers.joined.spooled_reports import Spool
 
 TRIES, AT_ONCE = 20, 8
 

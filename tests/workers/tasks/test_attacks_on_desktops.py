@@ -17,7 +17,7 @@ from webapp.attacks.services.scripted_runs import (
     dismiss_exploit,
     recorded_successes,
 )
-from webapp.attacks.standing import Result, badges_of, standing_of
+from webapp.attacks.task_exploits import Result, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.experiments.services.task_sets import write_tasks
 from webapp.lib.request_values import BadValue

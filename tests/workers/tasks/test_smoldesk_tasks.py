@@ -8,7 +8,7 @@ import pytest
 from testing.workers.prove_task import prove
 from training.content.task_sets.smoldesk import generate
 from training.content.task_sets.smoldesk.screens import SCREEN
-from training.observations.short_list import short_list
+from training.observations.turn_text import short_list
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks import prepare_and_score

@@ -6,8 +6,8 @@ Formulas and sources of every algorithm are in `training/update/losses/` and in 
 from collections.abc import Iterator
 from typing import Literal
 
-from training.contracts.config.plain_values import PathText
 from training.contracts.config.section import Problem, Section, knob
+from training.contracts.config.storable_values import PathText
 
 RewardControl = Literal["none", "shuffled", "random"]
 """See `training.batch.reward_control`."""

@@ -7,7 +7,7 @@ import yaml
 from pydantic import ValidationError
 
 from training.contracts.config.experiment import ExperimentConfig
-from training.contracts.config.plain_values import unusable_values
+from training.contracts.config.storable_values import unusable_values
 from training.contracts.config.strict_yaml import UnusableYaml, load_yaml
 
 

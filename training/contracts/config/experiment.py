@@ -28,7 +28,6 @@ from training.contracts.config.learning import (
     SftConfig,
 )
 from training.contracts.config.observation import observation_problems
-from training.contracts.config.plain_values import PathText
 from training.contracts.config.policy import (
     EngineConfig,
     ModelConfig,
@@ -38,6 +37,7 @@ from training.contracts.config.policy import (
 )
 from training.contracts.config.reward_presets import RewardConfig, reward_problems
 from training.contracts.config.section import Problem, Section, knob
+from training.contracts.config.storable_values import PathText
 
 EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
 """For forms, whose inputs hold text."""

@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import Literal
 
 from training.contracts.config.observation import ObservationKnobs
-from training.contracts.config.plain_values import PathText
 from training.contracts.config.section import Problem, Section, knob
+from training.contracts.config.storable_values import PathText
 
 Dialect = Literal[
     "auto",

@@ -12,7 +12,7 @@ from webapp.attacks.access import get_exploit, get_version
 from webapp.attacks.models import Exploit
 from webapp.attacks.services.model_attacks import ask_for_attacks
 from webapp.attacks.services.scripted_runs import attack_fork, attack_task, check_version, dismiss_exploit
-from webapp.attacks.standing import Shown, standing_of
+from webapp.attacks.task_exploits import Shown, standing_of
 from webapp.trajectories.access import get_trajectory
 
 router = Router(tags=["tasks"])

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from webapp.checkpoints.queries.evaluations import unfinished_evaluations
-from webapp.experiments.models import CheckpointRecord, Experiment
+from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment
 from webapp.experiments.queries.checkpoints import CheckpointRefused, model_path, require_kept
 from webapp.experiments.queries.streams import experiment_stream
 from webapp.experiments.services.experiments import queue_experiment
@@ -17,6 +17,11 @@ from webapp.live.event_publishing import publish
 MAX_TASKS = 5000
 MAX_SAMPLES = 64
 MAX_TEMPERATURE = 2.0
+
+
+def unfinished_evaluations(checkpoint: CheckpointRecord) -> QuerySet[Experiment]:
+    """Evaluations on demand that wait or run."""
+    return checkpoint.evaluated_by.exclude(status__in=FINAL_STATUSES).order_by("id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ after a process died the next one goes on behind the last batch, and nothing com
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.core.files.storage import default_storage
 from django.db import transaction
 
 from webapp.dispatcher.work_kinds import kinds
@@ -15,8 +16,8 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.formats.contract import Batch, UnreadableFile
 from webapp.replay.formats.conversation import ReadProblem
 from webapp.replay.formats.images import ImageProblem
+from webapp.replay.formats.registry import format_of
 from webapp.replay.imports.content_keys import key_of_record, known_keys
-from webapp.replay.imports.file_rows import batches, unpacks
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.read_record import read_record
 from webapp.replay.models import ImportStatus, ReplayImport
@@ -27,6 +28,20 @@ MAX_LISTED = 100
 """Of known lines; all are counted."""
 MAX_BAD = 1000
 """As many end the check; all up to then are listed."""
+
+
+def batches(job: ReplayImport) -> Iterator[Batch]:
+    """The rest of the file. Raises FileNotFoundError, UnreadableFile."""
+    with default_storage.open(job.path, "rb") as file:
+        yield from format_of(file.read(4)).batches(file, job)
+
+
+def unpacks(job: ReplayImport) -> bool:
+    """Whether it may unpack to any size. A file that is gone is found out by reading it."""
+    if not default_storage.exists(job.path):
+        return False
+    with default_storage.open(job.path, "rb") as file:
+        return format_of(file.read(4)).unpacks
 
 
 @dataclass(slots=True)

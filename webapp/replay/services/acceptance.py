@@ -15,7 +15,7 @@ from django.db.models import Count, Q
 
 from training.contracts.number_text import share_text
 from training.contracts.types import Source
-from training.statistics.shares import wilson_interval
+from training.statistics.share_interval import wilson_interval
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.replay.models import AcceptanceRule, ReplayEntry, RuleSample, Verdict

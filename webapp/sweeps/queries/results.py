@@ -8,7 +8,7 @@ from functools import cached_property
 from statistics import fmean
 
 from training.contracts.number_text import short_text
-from training.statistics.shares import wilson_interval
+from training.statistics.share_interval import wilson_interval
 from training.statistics.student_t import mean_interval
 from webapp.analysis.series.metric_series import LAST_SHARE, ROWS_AT_ONCE
 from webapp.experiments.models import (

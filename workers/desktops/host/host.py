@@ -10,10 +10,12 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from workers.desktops.contract import (
+    BootFailed,
     DesktopSpec,
     EnvError,
     ErrorKind,
@@ -21,11 +23,10 @@ from workers.desktops.contract import (
     Provider,
     ProviderDesktop,
 )
-from workers.desktops.host.boot_failures import BootFailures
 from workers.desktops.host.desktop_files import DesktopFiles
 from workers.desktops.host.desktop_record import DesktopRecord, HeldLease, Kind
 from workers.desktops.host.leak_watch import LeakWatch
-from workers.desktops.host.messages import DesktopInfo, DesktopStatus, Phase
+from workers.desktops.host.messages import BootFailure, DesktopInfo, DesktopStatus, Phase
 from workers.desktops.host.warm_pool import WarmPool
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.registry import PROVIDERS
@@ -40,6 +41,31 @@ REBUILD_EVERY = 500
 START_SLOTS = 3
 """Starting is CPU bound: more at once only makes each slower."""
 MAX_RESET_TIMES = 2000
+
+
+KEPT = 50
+
+
+class BootFailures:
+    """The latest failures of this host's life."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self.kept: deque[BootFailure] = deque(maxlen=KEPT)
+
+    def add(self, record: DesktopRecord, error: Exception) -> None:
+        """`BootFailed` says more than other errors: how far it came, log, picture of the screen."""
+        failure = BootFailure(
+            number=next(self._numbers),
+            at=time.time(),
+            desktop_id=record.desktop_id,
+            provider=record.provider,
+            reason=str(error),
+        )
+        if isinstance(error, BootFailed):
+            failure.boot_phase = str(error.boot_phase)
+            failure.log, failure.screenshot = error.log, error.screenshot
+        self.kept.append(failure)
 
 
 class DeskHost:

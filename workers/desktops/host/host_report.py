@@ -4,16 +4,35 @@ import asyncio
 import contextlib
 import os
 import time
+from pathlib import Path
+
+import psutil
 
 from workers.desktops.contract import Health
 from workers.desktops.host.desktop_snapshots import use as snapshot_use
 from workers.desktops.host.host import DeskHost
-from workers.desktops.host.machine_load import measure_machine
-from workers.desktops.host.messages import HostHealth, HostReport, Phase, ResetTimes
+from workers.desktops.host.messages import HostHealth, HostReport, Machine, Phase, ResetTimes
 
 RESET_WINDOW_S = 60.0
 PROBE_S = 30.0
 MAX_WAIT_S = 30.0
+
+
+MIB = 1 << 20
+
+
+def measure_machine(folder: Path) -> Machine:
+    """Cores, CPU since the last call, memory, and the file system that holds `folder`."""
+    memory, disk = psutil.virtual_memory(), psutil.disk_usage(str(folder))
+    return Machine(
+        cores=os.cpu_count() or 1,
+        cpu_percent=psutil.cpu_percent(),
+        load=round(os.getloadavg()[0], 2),
+        memory_mb=round(memory.total / MIB),
+        memory_used_mb=round((memory.total - memory.available) / MIB),
+        disk_mb=round(disk.total / MIB),
+        disk_free_mb=round(disk.free / MIB),
+    )
 
 
 def provider_health(host: DeskHost) -> list[Health]:

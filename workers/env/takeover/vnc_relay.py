@@ -10,17 +10,17 @@ in socket buffers only: a slow reader costs nothing.
 """
 
 import asyncio
+import atexit
 import contextlib
 import logging
+import os
 import socket
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
-from workers.env.takeover.relay_socket_path import socket_path
-from workers.processes.unix_socket import connect_unix, listen_unix
-
-log = logging.getLogger(__name__)
+from workers.processes.unix_socket import MAX_PATH_BYTES, connect_unix, listen_unix
 
 CHUNK = 1 << 18
 TICKET_LIMIT_S = 5.0
@@ -35,6 +35,32 @@ NO_SERVER = "the desktop's screen does not answer"
 Locate = Callable[[], str]
 """The unix socket of the desktop's VNC server at this moment; "" while there is none."""
 Join = Callable[[socket.socket, socket.socket], Awaitable[None]]
+
+
+log = logging.getLogger(__name__)
+
+PROBE_LIMIT_S = 5.0
+
+
+def socket_path(folder: Path) -> Path:
+    """A name of this process's own, short enough for a socket address; those of dead processes go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    host = socket.gethostname()[:24]  # containers that share the folder have equal process ids
+    for old in folder.glob(f"screens-{host}-*.sock"):
+        try:
+            connect_unix(str(old), PROBE_LIMIT_S).close()
+        except ConnectionRefusedError:
+            old.unlink(missing_ok=True)
+        except OSError:
+            log.info("left alone: %s", old)
+    path = folder / f"screens-{host}-{os.getpid()}.sock"
+    if len(os.fsencode(path)) <= MAX_PATH_BYTES:
+        atexit.register(path.unlink, missing_ok=True)
+        return path
+    return Path(tempfile.mkdtemp(prefix="screens-")) / "s"
+
+
+log = logging.getLogger(__name__)
 
 
 class Relay:

@@ -17,14 +17,15 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
-from workers.environments.osworld.child_failure_errors import raise_failure
-from workers.environments.osworld.child_messages import Failure, Message
+from workers.environments.osworld.child_messages import Failure, FailureKind, Message
 from workers.processes.process_group import end_group
+from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 START_LIMIT_S = 120.0
@@ -41,6 +42,22 @@ SOCKET = "desktop.sock"
 
 Answer = TypeVar("Answer", bound=Message)
 _numbers = itertools.count(1)
+
+
+def raise_failure(call: str, failure: Failure) -> NoReturn:
+    """Raise what `failure` of `call` means for the trajectory."""
+    match failure.kind:
+        case FailureKind.ACTION:
+            raise ActionRefused(failure.message)
+        case FailureKind.SETUP:
+            raise SetupError(TaskErrorKind.TASK, failure.message)
+        case FailureKind.EVALUATOR:
+            raise EvaluatorError(TaskErrorKind.TASK, failure.message)
+        case FailureKind.UNSUPPORTED if call == "evaluate":
+            raise EvaluatorError(TaskErrorKind.UNSUPPORTED, failure.message)
+        case FailureKind.UNSUPPORTED:
+            raise SetupError(TaskErrorKind.UNSUPPORTED, failure.message)
+    raise EnvError(f"OSWorld {call}: {failure.message}")
 
 
 class OsworldProcess:

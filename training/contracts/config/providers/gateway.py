@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.checked_url import checked_url
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
 from training.contracts.config.section import Problem, knob
+from training.contracts.config.storable_values import PathText
 
 VENDORS = ("http", "osworld-guest")
 """Those that need no adapter of anyone's."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from pydantic import field_validator
 
-from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.checked_url import checked_url
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection, System
 from training.contracts.config.section import Problem, knob
+from training.contracts.config.storable_values import PathText
 
 OTHER_SYSTEMS: dict[str, System] = {"windows": "windows", "macos": "macos", "android": "android"}
 """By `os_type` in small letters; all others are Linux."""

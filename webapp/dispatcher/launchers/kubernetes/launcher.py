@@ -31,7 +31,18 @@ from webapp.dispatcher.launchers.kubernetes.job_manifest import (
     require_usable,
 )
 from webapp.dispatcher.launchers.kubernetes.job_states import cluster_job, failed_pod
-from webapp.dispatcher.launchers.kubernetes.rights import RIGHTS
+
+RIGHTS = (
+    ("get", "", "podtemplates", ""),
+    ("create", "batch", "jobs", ""),
+    ("list", "batch", "jobs", ""),
+    ("delete", "batch", "jobs", ""),
+    ("list", "", "pods", ""),
+    ("get", "", "pods", "log"),
+    ("list", "", "events", ""),
+)
+"""(verb, API group, resource, subresource); `deploy/kubernetes/gpu-jobs.yaml` grants them."""
+
 
 LIMIT_S = 20.0
 JOB_LABEL = "batch.kubernetes.io/job-name"

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from testing.atif_rules import broken_rules
 from testing.factories import make_replay_entry, make_task, make_team, make_user
 from testing.first_desk_screens import menu_screen
+from webapp.accounts.models import Role
+from webapp.accounts.services.tokens import create_token
 from webapp.dispatcher.work_kinds import kinds
 from webapp.replay.formats.atif.archive import archive_pieces
 from webapp.replay.formats.atif.read import line_of_document
@@ -212,3 +214,12 @@ def test_the_page_offers_it():
     assert answer["content-type"] == "application/zip"
     assert body is None or ZipFile(BytesIO(body)).testzip() is None
     assert client.get("/replay/export/?form=x").status_code == 400
+
+
+@pytest.mark.django_db
+def test_what_unpacks_is_left_to_a_process_of_its_own() -> None:
+    token = create_token(user=make_user(Role.ANNOTATOR, team=make_team()), name="script")
+    api = Client(headers={"authorization": f"Bearer {token}"})
+    file, task = SimpleUploadedFile("a.zip", b"PK\x03\x04" + bytes(100)), make_task()
+    sent = api.post("/api/v1/replay/imports", {"file": file, "task_set": task.task_set.name})
+    assert sent.json()["status"] == "queued"

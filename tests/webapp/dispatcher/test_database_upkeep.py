@@ -4,13 +4,13 @@ import pytest
 from django.db import connection
 
 from testing.factories import make_trajectory
-from webapp.live import database_upkeep
+from webapp.dispatcher import upkeep
 
 
 @pytest.mark.django_db(transaction=True)
 def test_statistics_are_given_to_sqlite_alone():
     make_trajectory(turns=1)
-    database_upkeep.refresh_statistics()
+    upkeep.refresh_statistics()
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'trajectories_trajectory'")

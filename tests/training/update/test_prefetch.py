@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from training.batch.prefetch import prefetched
+from training.update.microbatch_maker import prefetched
 
 
 def test_rows_come_in_order_from_another_thread() -> None:
