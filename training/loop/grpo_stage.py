@@ -32,8 +32,9 @@ logger = logging.getLogger(__name__)
 def engine_asleep(
     config: ExperimentConfig, world: World, coordinator: CoordinatorClient | None
 ) -> Iterator[None]:
-    """Around a computation that needs the memory; a collective. `coordinator`: None on ranks other than 0.
+    """Around a computation that needs the memory of a colocated engine; a collective.
 
+    `coordinator`: None on ranks other than 0. Engines with GPUs of their own go on.
     After an error the engine stays asleep: the attempt ends, and the next one starts the engine anew.
     """
     if not config.engine.gives_memory:

@@ -37,7 +37,11 @@ Place = Callable[[int, int], tuple[int, int]]
 
 
 def short_list(xml: str, place: Place) -> str:
-    """The usable widgets of a tree. Raises BadTree."""
+    """The usable widgets of a tree, a line each. Raises BadTree.
+
+    button "Save" 320,470
+    entry "Name" = "Ada" 512,233 focused
+    """
     return "\n".join(_line(widget, place) for widget in widgets_of(xml) if widget.is_usable)
 
 

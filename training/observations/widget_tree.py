@@ -21,6 +21,7 @@ USABLE = frozenset(
         "uiribboncommandbar",
     }
 )
+"""Roles of widgets that OSWorld's agents show their models."""
 
 
 BASE = "https://accessibility.{system}.example.org/ns/"

@@ -29,6 +29,8 @@ LOOK_S = 1.0
 def ask_patiently(ask: Callable[[], T], is_over: Callable[[], bool]) -> tuple[T, float]:
     """Its answer, and the seconds in which there was no one to ask.
 
+    A gpu worker that died is noticed after seconds. Until then each failed try would use up one of a place's
+    few retries, and hundreds of tries take no time.
     Raises httpx.ConnectError or ConnectTimeout when the trajectory `is_over`, or after `LIMIT_S`.
     """
     missed_at: float | None = None

@@ -60,9 +60,6 @@ def socket_path(folder: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix="screens-")) / "s"
 
 
-log = logging.getLogger(__name__)
-
-
 class Relay:
     """The screens of one worker process, served by a thread of its own."""
 

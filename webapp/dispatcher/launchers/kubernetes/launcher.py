@@ -41,7 +41,7 @@ RIGHTS = (
     ("get", "", "pods", "log"),
     ("list", "", "events", ""),
 )
-"""(verb, API group, resource, subresource); `deploy/kubernetes/gpu-jobs.yaml` grants them."""
+"""All it needs: (verb, API group, resource, subresource); `deploy/kubernetes/gpu-jobs.yaml` grants it."""
 
 
 LIMIT_S = 20.0
