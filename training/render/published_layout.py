@@ -9,8 +9,8 @@ from training.actions.dialects.contract import Layout, Message, Shown
 from training.contracts.config import PromptConfig
 from training.render.chat_layout import ChatLayout
 from training.render.history_window import Context, SeenTurn, keeps_image
-from training.render.text_to_tokens import PlainWords
 from training.render.prompts import action_words, split_observation, task_words
+from training.render.text_to_tokens import PlainWords
 
 
 class Tokens(Protocol):

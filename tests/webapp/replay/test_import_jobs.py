@@ -21,7 +21,7 @@ from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.work_kinds import kinds
 from webapp.experiments.models import TaskRecord
 from webapp.lib.long_work import MAX_LOST, SILENT
-from webapp.replay.formats.lines import rows
+from webapp.replay.formats.lines import read_lines
 from webapp.replay.formats.slime_export import export_line
 from webapp.replay.models import ImportStatus, ReplayEntry, ReplayImport
 from webapp.replay.services import imports
@@ -109,7 +109,7 @@ def test_a_file_of_another_kind_is_given_up_early(task: TaskRecord) -> None:
 
 
 def test_nothing_of_it_comes_after_a_cancellation(task: TaskRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "BATCH_LINES", 2)
+    monkeypatch.setattr(read_lines, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
     steps = iter([False])
@@ -128,7 +128,7 @@ def test_nothing_of_it_comes_after_a_cancellation(task: TaskRecord, monkeypatch:
 def test_a_process_that_was_taken_for_dead_stores_nothing_more(
     task: TaskRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "BATCH_LINES", 2)
+    monkeypatch.setattr(read_lines, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
 
@@ -145,7 +145,7 @@ def test_a_process_that_was_taken_for_dead_stores_nothing_more(
 def test_a_stopped_process_leaves_the_rest_to_the_next_one(
     task: TaskRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "BATCH_LINES", 2)
+    monkeypatch.setattr(read_lines, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
     kinds["import"].run(job.pk, lambda: True)

@@ -155,7 +155,7 @@ MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
     ],
 )
 def test_lines_are_counted_as_an_editor_counts_them(text, num_good, bad, chunk, monkeypatch):
-    monkeypatch.setattr("webapp.replay.formats.lines.rows.READ_BYTES", chunk)
+    monkeypatch.setattr("webapp.replay.formats.lines.read_lines.READ_BYTES", chunk)
     task, team = make_task(), make_team()
     first = json.dumps({**GOOD, "task_id": task.task_id})
     lines = {"1": first, "2": first.replace("[12, 40]", "[13, 40]"), "separated": first}

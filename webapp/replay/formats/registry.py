@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from webapp.replay.formats.atif.archive import ATIF
 from webapp.replay.formats.contract import Format
-from webapp.replay.formats.lines.rows import LINES
+from webapp.replay.formats.lines.read_lines import LINES
 from webapp.replay.formats.parquet.rows import PARQUET
 
 FORMATS: dict[str, Format] = {
