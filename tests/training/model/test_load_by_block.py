@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers import dynamic_module_utils
 
 from testing.training.gathered_state import full_state
 from tests.training.conftest import toy_config
@@ -18,6 +20,7 @@ from training.distributed.world import World, start_world, stop_world
 from training.model.load_by_block import FolderReader, empty_model
 from training.model.load_sharded import build_policy
 from training.model.policy import load_model
+from training.render.renderer import Renderer
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +82,38 @@ def test_a_missing_weight_and_a_wrong_shape_are_named(toy_model: Path) -> None:
         read("lm_foot.weight", (1,))
     with pytest.raises(ValueError, match=r"norm\.weight is \(64,\), config\.json wants \(65,\)"):
         read("model.language_model.norm.weight", (65,))
+
+
+def renderer_of(folder: Path) -> Renderer:
+    config = toy_config(folder)
+    return Renderer.from_folder(folder, config.model, config.prompt)
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "decides", "load"),
+    [
+        ("config.json", "AutoConfig", "configuration_auto", empty_model),
+        ("tokenizer_config.json", "AutoTokenizer", "tokenization_auto", renderer_of),
+    ],
+)
+def test_code_that_lies_in_a_models_folder_is_not_run(
+    toy_model: Path,
+    tmp_path: Path,
+    monkeypatch,
+    file: str,
+    kind: str,
+    decides: str,
+    load: Callable[[Path], Any],
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(toy_model, folder)
+    described = json.loads((folder / file).read_text())
+    names = ["evil.Evil", None] if kind == "AutoTokenizer" else "evil.Evil"
+    (folder / file).write_text(json.dumps({**described, "auto_map": {kind: names}}))
+    (folder / "evil.py").write_text('raise RuntimeError("it ran")')
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    load(folder)
+    trusted = f"transformers.models.auto.{decides}.resolve_trust_remote_code"
+    monkeypatch.setattr(trusted, lambda *args, **kwargs: True)
+    with pytest.raises(RuntimeError, match="it ran"):
+        load(folder)
