@@ -175,13 +175,6 @@ def require_version(sent: str) -> None:
         )
 
 
-def hear(host: JoinedHost, sent_version: str, sent_at: float) -> None:
-    """Note when and how a host was heard; `sent_at`: seconds since the epoch, by its clock."""
-    now = timezone.now()
-    skew = round(sent_at - now.timestamp(), 2)
-    JoinedHost.objects.filter(pk=host.pk).update(heard_at=now, version=sent_version, clock_skew_s=skew)
-
-
 def revoke(*, host: JoinedHost, user: User) -> None:
     """Its secret opens nothing any more; what it ran is run again elsewhere."""
     with transaction.atomic():
