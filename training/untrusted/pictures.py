@@ -32,7 +32,11 @@ def open_picture(data: bytes | Path, *, formats: tuple[str, ...] = FORMATS) -> I
 
 def decode_picture(data: bytes | Path, *, formats: tuple[str, ...] = FORMATS) -> Image.Image:
     """The picture with its pixels. Raises NotAPicture, also for one that is cut off."""
-    image = open_picture(data, formats=formats)
+    return loaded(open_picture(data, formats=formats))
+
+
+def loaded(image: Image.Image) -> Image.Image:
+    """An open picture with its pixels. Raises NotAPicture for one that is cut off."""
     try:
         image.load()
     except (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError) as error:

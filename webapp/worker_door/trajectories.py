@@ -145,7 +145,7 @@ def finish(
     """
     row = reported_trajectory(trajectory_id)
     if caller.get():
-        reward, terms, turn_terms = _as_its_config_says(row, score)
+        reward, terms, turn_terms = _as_its_config_says(trajectory_id, score)
     by_turn = {index: _plain(found) for index, found in turn_terms.items()}
     turns.record_turn_terms(trajectory=row, terms=by_turn)
     turns.record_fingerprint(trajectory=row, fingerprint=fingerprint)
@@ -167,9 +167,10 @@ def _is_offered(row: Trajectory) -> bool:
 
 
 def _as_its_config_says(
-    row: Trajectory, score: float
+    trajectory_id: int, score: float
 ) -> tuple[float, list[RewardTerm], dict[int, list[RewardTerm]]]:
     """Reward, terms and terms by turn of what was recorded: those that another machine sends are its word."""
+    row = Trajectory.objects.select_related("task", "group", "experiment").get(pk=trajectory_id)
     recorded = trajectory_of(row).model_copy(update={"score": score})
     rewards = row.experiment.settings.rewards if row.experiment else RewardConfig()
     found = rescore(recorded, rewards, max_turns=turn_limit(row))

@@ -16,6 +16,7 @@ from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.frame_files.names import frame_path
 from webapp.trajectories.models import Frame
 from webapp.trajectories.screenshot_jpegs import thumb_of
+from webapp.trajectories.services import frames
 from webapp.trajectories.services.frames import store_frame
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +53,14 @@ def test_a_frame_is_also_kept_as_a_jpeg_and_a_thumbnail_of_320_pixels(team):
 def test_the_thumbnail_of_a_small_screen_keeps_its_size():
     thumb = thumb_of(Image.new("RGB", (200, 100)))
     assert Image.open(BytesIO(thumb)).size == (200, 100)
+
+
+def test_files_that_are_there_are_not_made_of_the_picture_again(team, monkeypatch):
+    """Decoding one takes milliseconds of the process that serves joined hosts."""
+    sha256 = store_frame(team, menu_screen(0))
+    monkeypatch.setattr(frames, "loaded", lambda image: pytest.fail("it was decoded again"))
+    assert store_frame(other := make_team(), menu_screen(0)) == sha256
+    assert Frame.objects.filter(team=other, sha256=sha256).exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -191,6 +191,26 @@ def test_a_report_of_a_host_writes_only_what_a_desk_host_knows(own):
     assert Host.objects.get().name == "ours"
 
 
+def test_of_reports_that_share_a_transaction_each_names_its_own(own, others):
+    before, bodies = rows_of(others[0]), [call_table(one)["open_turn"] for one in (own, others[0])]
+    reports = [
+        {"number": number, "name": "open_turn", "body": json.dumps(body), "trajectory": own.running.pk}
+        for number, body in enumerate(bodies, start=1)
+    ]
+    response = post(own, "/hosts/reports/", json.dumps({"stream": "s", "reports": reports}) + "\n")
+    (refused,) = json.loads(response.content)["refused"].items()
+    assert (refused[0], refused[1].split(":")[0]) == ("2", "NotYours")
+    assert rows_of(others[0]) == before
+    assert own.running.turns.count() == 2
+
+
+def test_a_score_costs_few_statements(own, django_assert_max_num_queries):
+    """Each is a millisecond of the one process that serves all joined hosts."""
+    send(own, "begin_evaluating", {"trajectory_id": own.running.pk})
+    with django_assert_max_num_queries(36):
+        assert send(own, "finish", call_table(own)["finish"])[0] == 200
+
+
 def test_a_queued_trajectory_is_claimed_only_by_the_host_that_was_given_it(own, others):
     claim = call_table(own)["claim"]
     for ticket in ("", "x", call_table(others[0])["claim"]["ticket"]):

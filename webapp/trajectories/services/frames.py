@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from django.core.files.storage import default_storage
 from PIL import Image
 
-from training.untrusted.pictures import decode_picture
+from training.untrusted.pictures import loaded, open_picture
 from webapp.accounts.models import Team
 from webapp.lib.media.media_files import is_bucket
 from webapp.lib.statements.single_rows import insert_row
@@ -34,9 +34,10 @@ def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, 
     """Keep a screenshot for a team (or its id) and return the sha256 of its PNG; repeating changes nothing.
 
     `image` is the decoded PNG and `sha256` its digest, where the caller has them. Files first, then the row:
-    a row never names a file that is not there. Raises NotAPicture for bytes that are no whole PNG.
+    a row never names a file that is not there. Raises NotAPicture for bytes that are no whole PNG; those of
+    files that are there were decoded when they were stored.
     """
-    image = image or decode_picture(png, formats=("PNG",))
+    image = image or open_picture(png, formats=("PNG",))
     sha256 = sha256 or hashlib.sha256(png).hexdigest()
     write_files(png, image, sha256)
     record_frame(team, image, sha256)
@@ -44,10 +45,11 @@ def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, 
 
 
 def write_files(png: bytes, image: Image.Image, sha256: str) -> None:
-    """The first half of `store_frame`. Raises StorageAway."""
+    """The first half of `store_frame`. Raises StorageAway, NotAPicture."""
 
     def made() -> list[FrameFile]:
-        rgb = image if image.mode == "RGB" else image.convert("RGB")
+        whole = loaded(image)
+        rgb = whole if whole.mode == "RGB" else whole.convert("RGB")
         bodies = {"jpg": jpeg_of(rgb), "thumb.jpg": thumb_of(rgb), "png": png}
         return [FrameFile(frame_path(sha256, one), bodies[one], VARIANTS[one]) for one in WRITTEN]
 

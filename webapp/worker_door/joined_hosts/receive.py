@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from itertools import groupby
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import DataError, Error, transaction
-from django.db.models import F
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
@@ -29,7 +29,8 @@ from webapp.fleet.models import JoinedHost
 from webapp.lib.error_pages import error_body
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.outage_retries import passes
-from webapp.lib.remote_calls import NotYours, call_named, caller, served_team
+from webapp.lib.remote_calls import NotYours, Owned, call_named, caller, served_team
+from webapp.lib.statements.short_statements import first_row
 from webapp.trajectories.services.frames import store_frame
 from webapp.trajectories.services.texts import store_text
 from webapp.worker_door.joined_hosts import joining
@@ -38,6 +39,10 @@ from webapp.worker_door.ownership import answer, works_for
 from webapp.worker_door.trajectories import missing_frames
 
 log = logging.getLogger(__name__)
+RECEIVED = """
+UPDATE fleet_joinedhost SET stream = %s, received = %s, num_refused = num_refused + %s
+WHERE id = %s AND NOT (stream = %s AND received >= %s) RETURNING id
+"""
 MAX_BODY_BYTES = 64 << 20
 PLAIN = "hosts join and report over https only; see DESKHAND_HOSTS_ADDRESS in docs/hosts.md"
 HostView = Callable[..., HttpResponse]
@@ -113,7 +118,7 @@ def host_ask(request: HttpRequest, host: JoinedHost, name: str) -> HttpResponse:
     call = call_named(name)
     if call is None or call.is_report:
         return _refuse(404, "unknown", f"no request is called {name}")
-    found = answer(call, body_of(request), host.roles)
+    found = answer(call, body_of(request), host.roles, set())
     return HttpResponse(call.answer.dump_json(found), content_type="application/json")
 
 
@@ -224,12 +229,13 @@ def _record(
     host: JoinedHost, stream: str, together: list[SentReport], bad: Mapping[str, str]
 ) -> dict[int, str]:
     """Record all of them, or, when one cannot be, each by itself. Which were refused, and why."""
+    checked: set[tuple[Owned, Any]] = set()
     try:
         with transaction.atomic():
             for sent in _count(host, stream, together):
                 if why := _why_bad(sent, bad):
                     raise NotAPicture(why)
-                _record_one(sent, host)
+                _record_one(sent, host, checked)
     except Exception as error:  # the edge to another host: one bad report stops no other
         if passes(error):
             raise
@@ -243,22 +249,20 @@ def _record(
     return {}
 
 
-def _record_one(sent: SentReport, host: JoinedHost) -> None:
+def _record_one(sent: SentReport, host: JoinedHost, checked: set[tuple[Owned, Any]]) -> None:
     call = call_named(sent.name)
     if call is None or not call.is_report:
         raise LookupError(f"no report is called {sent.name}")
-    answer(call, sent.body.encode(), host.roles)
+    answer(call, sent.body.encode(), host.roles, checked)
 
 
 def _count(
     host: JoinedHost, stream: str, together: list[SentReport], *, is_refused: bool = False
 ) -> list[SentReport]:
     """Note that they were received; those that had not been before."""
-    rows = JoinedHost.objects.filter(pk=host.pk)
-    others = rows.exclude(stream=stream, received__gte=together[0].number)
-    newest = together[-1].number
-    if others.update(stream=stream, received=newest, num_refused=F("num_refused") + (1 if is_refused else 0)):
+    oldest, newest = together[0].number, together[-1].number
+    if first_row(RECEIVED, [stream, newest, 1 if is_refused else 0, host.pk, stream, oldest]):
         return together
-    received = rows.values_list("received", flat=True).get()
+    received = JoinedHost.objects.values_list("received", flat=True).get(pk=host.pk)
     rest = [sent for sent in together if sent.number > received]
     return _count(host, stream, rest, is_refused=is_refused) if rest else []
