@@ -315,8 +315,8 @@ WORK = (
         ),
         n=lambda found: "one walk at load 8 to 31",
         missed=(
-            "Containers: a desktop was taken over in a walk of that step alone. In the whole one the "
-            "browser was killed by hand while it waited for the picture to change.",
+            "Containers: a desktop was taken over in a walk of that step alone.",
+            "In the whole walk its browser was killed by hand while it waited for the picture to change.",
             "Containers: the whole walk did not reach SIGKILL to each; `chaos_cluster` did.",
         ),
     ),
