@@ -1,16 +1,15 @@
 """Whole trajectories on lent desktops: from the queue in the database to the score, parked ones included."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from django.db import connection
 
 from testing.factories import make_experiment, make_team
 from testing.workers.asgi_faults import Fault
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
 from testing.workers.gateway_cluster import SECRET_VARIABLE, Cluster, running_cluster
+from testing.workers.slot_thread import slot_thread
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
 from webapp.dispatcher.services import waiting_trajectories
@@ -21,7 +20,7 @@ from webapp.live.models import Event
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services import groups
 from workers import identity
-from workers.env import slots, trajectory_job
+from workers.env import trajectory_job
 from workers.env.rented_desktops import gateways_in_use, trajectory_keys
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere
 from workers.environments.registry import EnvironmentRequest
@@ -41,22 +40,15 @@ def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> I
     sent: list[int] = []
     monkeypatch.setattr(waiting_trajectories, "send_job", lambda _name, pk, only: sent.append(pk))
     me = identity.current()
-    stopping = threading.Event()
 
-    def work() -> None:
-        while not stopping.wait(0.05):
-            beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
-            waiting_trajectories.fill_free_slots()
-            while sent:
-                trajectory_job.run(sent.pop(0))
-        slots.drop_environment()
-        connection.close()
+    def run() -> None:
+        beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
+        waiting_trajectories.fill_free_slots()
+        while sent:
+            trajectory_job.run(sent.pop(0))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    stopping.set()
-    thread.join(PATIENCE_S)
+    with slot_thread(patience_s=PATIENCE_S, run=run):
+        yield
 
 
 @pytest.fixture(scope="module")
