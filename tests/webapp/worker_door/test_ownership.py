@@ -204,6 +204,18 @@ def test_of_reports_that_share_a_transaction_each_names_its_own(own, others):
     assert own.running.turns.count() == 2
 
 
+def test_a_score_ends_what_its_transaction_may_report(own):
+    """Also where the same transaction found the trajectory open before."""
+    table, names = call_table(own), ("begin_evaluating", "finish", "record_checks")
+    reports = [
+        {"number": number, "name": name, "body": json.dumps(table[name]), "trajectory": own.running.pk}
+        for number, name in enumerate(names, start=1)
+    ]
+    response = post(own, "/hosts/reports/", json.dumps({"stream": "s", "reports": reports}) + "\n")
+    (refused,) = json.loads(response.content)["refused"].items()
+    assert refused == ("3", f"NotYours: trajectory {own.running.pk} has been scored")
+
+
 def test_a_score_costs_few_statements(own, django_assert_max_num_queries):
     """Each is a millisecond of the one process that serves all joined hosts."""
     send(own, "begin_evaluating", {"trajectory_id": own.running.pk})
