@@ -29,7 +29,7 @@ from webapp.screens.models import ControlStatus
 from webapp.screens.queries import screens
 from webapp.screens.relay_connection import Link, NoScreen, open_link
 from webapp.screens.rfb.browser_filter import BrowserFilter
-from webapp.screens.rfb.protocol import RfbError
+from webapp.screens.rfb.protocol import ClientMessage, RfbError
 from webapp.screens.screen_change_notices import ScreenChanges
 from webapp.screens.services import controls
 from webapp.screens.services.screens import log_watching
@@ -44,6 +44,8 @@ UNKNOWN_CONTROL = 0
 """No row has this id: a page that asks for control by no number gets none."""
 BAD_PROTOCOL, SIGNED_OUT, NOT_ALLOWED, UNKNOWN = 4400, 4401, 4403, 4404
 OTHER_TAB, GONE, CONTROL_OVER, TOO_SLOW = 4409, 4410, 4411, 4508
+INPUTS = (bytes([ClientMessage.KEY]), bytes([ClientMessage.POINTER]))
+"""How a message that acts on the desktop begins."""
 CHECK_S = 2.0
 """How long a change that the channel layer lost can stay unseen."""
 CHECKS_PER_THOROUGH = 2
@@ -72,6 +74,7 @@ class ScreenSocket:
         self.scribe: InputRecorder | None = None
         self.link: Link
         self.side: BrowserFilter
+        self._checking = asyncio.Lock()
         self._sending_since: float | None = None
         self._why = ""
         """Why the desktop cannot be reached, for the page."""
@@ -177,6 +180,8 @@ class ScreenSocket:
             data = message.get("bytes")
             if data is None:
                 return BAD_PROTOCOL
+            if self.control_id is not None and not self.side.may_act and data[:1] in INPUTS:
+                await self._check_and_open(is_thorough=False)  # the page knew before us that control is held
             try:
                 heard = self.side.hear(data)
                 if heard.reply:
@@ -211,15 +216,19 @@ class ScreenSocket:
         """Look whether everything still holds: at every event, and every CHECK_S. Opens and shuts input."""
         num_checks = 0
         while True:
-            code, may_act = await in_database(self._check, num_checks % CHECKS_PER_THOROUGH == 0)
-            self.side.may_act = may_act
-            if code:
+            if code := await self._check_and_open(is_thorough=num_checks % CHECKS_PER_THOROUGH == 0):
                 return code
             since = self._sending_since
             if since is not None and time.monotonic() - since > SEND_LIMIT_S:
                 return TOO_SLOW
             num_checks += 1
             await self.news.wait(CHECK_S)
+
+    async def _check_and_open(self, *, is_thorough: bool) -> int:
+        """Open or shut input as the database says now, one at a time; the close code, or 0."""
+        async with self._checking:
+            code, self.side.may_act = await in_database(self._check, is_thorough)
+        return code
 
     def _check(self, is_thorough: bool) -> tuple[int, bool]:
         """(0 while the connection may go on, else its close code; whether input may pass)"""
