@@ -6,13 +6,15 @@ Every completion is in the form that both read: a `<tool_call>` of computer_use 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from training.actions.coordinates import off_screen_error
 from training.actions.parse_completion import parse_completion
 from training.content.task_sets.first_desk import generate
 from training.contracts.config import CoordinateSpace
-from training.contracts.types import Action, ActionKind, Observation, Turn
+from training.contracts.types import ActionKind, Observation, Turn
+from workers.desktops.desktop_texts import DesktopTexts, ReadText
 from workers.desktops.frame import Frame
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.env.measured_turn import measured_turn
@@ -120,7 +122,9 @@ def look(desktop: DesktopEnv) -> Seen:
     """The screen at rest, then what its programs tell."""
     frame = desktop.observe()
     tree, terminal = (_answer(desktop, path) for path in ("/accessibility", "/terminal"))
-    return Seen(frame, tree["AT"], terminal["output"] or "")
+    seen = Seen(frame, tree["AT"], terminal["output"] or "")
+    texts = DesktopTexts(ReadText(seen.tree), ReadText(seen.terminal))
+    return seen._replace(frame=replace(frame, texts=texts))
 
 
 def _answer(desktop: DesktopEnv, path: str) -> dict[str, Any]:
@@ -146,15 +150,5 @@ def _turn(desktop: DesktopEnv, completion: str, seen: list[Seen], index: int) ->
         parse_error=parsed.error,
         action_error=refused,
         screen_changed=before.frame.raw_digest != seen[-1].frame.raw_digest,
-        measured=_measured(action, before, seen[-1]),
-    )
-
-
-def _measured(action: Action | None, before: Seen, after: Seen) -> Any:
-    return measured_turn(
-        action,
-        before.frame,
-        after.frame,
-        trees=(before.tree, after.tree),
-        terminals=(before.terminal, after.terminal),
+        measured=measured_turn(action, before.frame, seen[-1].frame),
     )

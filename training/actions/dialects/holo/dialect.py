@@ -1,4 +1,7 @@
-"""Dialect holo: {"thought": "...", "tool_call": {"tool_name": "click_desktop", "x": 5, "y": 6}}"""
+"""Dialect holo: {"thought": "...", "tool_call": {"tool_name": "click_desktop", "x": 5, "y": 6}}
+
+Holo1 and 1.5 say {"thought": "...", "action": {"action": "click_element", "x": 5, "y": 6}}; both are read.
+"""
 
 import json
 from collections.abc import Callable
@@ -26,8 +29,13 @@ from training.actions.write.unsaid_parts import require_words
 from training.contracts.types import Action, ActionKind
 
 K = ActionKind
-PLACES = ("_desktop", "_element", "_abs")
+PLACES = ("_element_abs", "_desktop", "_element", "_abs")
 """Ends of tools' names that say where they act."""
+HOLDERS = ("tool_call", "action")
+"""Where an answer keeps its call."""
+WRITES_A_LINE = "write_element_abs"
+BROWSERS_OWN = ("go_back", "refresh", "goto", "restart")
+ACTIONS_OF_HOLO_1 = frozenset({"click_element", WRITES_A_LINE, "scroll", "wait", "answer", *BROWSERS_OWN})
 Build = Callable[[Arguments, Points], tuple[Action, ...]]
 PROMPT = """You operate a desktop computer. Every message shows you the current screen.
 Answer with one JSON object:
@@ -43,7 +51,15 @@ scroll_desktop (direction, amount, x, y); wait (seconds); answer (content); term
 
 def is_call(value: Any) -> bool:
     """Whether a JSON value calls one of the tools."""
-    return isinstance(value, dict) and ("tool_name" in value or is_call(value.get("tool_call")))
+    return isinstance(value, dict) and (bool(_name(value)) or any(is_call(value.get(key)) for key in HOLDERS))
+
+
+def _name(value: Arguments) -> str:
+    """Of the tool that `value` calls; empty when it is none."""
+    if "tool_name" in value:
+        return str(value["tool_name"])
+    name = value.get("action")
+    return name if isinstance(name, str) and name in ACTIONS_OF_HOLO_1 else ""
 
 
 def start(text: str) -> Start | None:
@@ -62,21 +78,25 @@ def parse(text: str, points: Points) -> Found:
 
 def _actions(value: Any, points: Points) -> tuple[Action, ...]:
     call = _innermost(value)
-    name = str(call["tool_name"])
+    name = _name(call)
     plain = next((name.removesuffix(end) for end in PLACES if name.endswith(end)), name)
     build = TOOLS.get(plain)
+    if build is None and name in BROWSERS_OWN:
+        raise ActionTextError(f"{name} is a browser's tool; a desktop has none")
     if build is None:
         raise ActionTextError(f"unknown tool {name[:40]!r}")
     return build({key: part for key, part in call.items() if part is not None}, points)
 
 
 def _innermost(value: Any) -> Arguments:
-    return value if "tool_name" in value else _innermost(value["tool_call"])
+    return (
+        value if _name(value) else next(_innermost(value[key]) for key in HOLDERS if is_call(value.get(key)))
+    )
 
 
 def _point(call: Arguments, points: Points, x: str = "x", y: str = "y") -> tuple[int, int]:
     if x not in call or y not in call:
-        raise ActionTextError(f"{call['tool_name']} needs {x} and {y}")
+        raise ActionTextError(f"{_name(call)} needs {x} and {y}")
     return points.to_screen(call[x], call[y])
 
 
@@ -95,9 +115,10 @@ def _drag(call: Arguments, points: Points) -> tuple[Action, ...]:
 
 
 def _write(call: Arguments, points: Points) -> tuple[Action, ...]:
-    """With a place, it is clicked first."""
+    """With a place, it is clicked first; Holo1's action ends with Return."""
     typed = Action(kind=K.TYPE, text=typed_text(call.get("content", call.get("text"))))
-    return (*_at_point(K.CLICK)(call, points), typed) if "x" in call else (typed,)
+    end = (Action(kind=K.KEY, keys=key_list(["enter"])),) if _name(call) == WRITES_A_LINE else ()
+    return (*_at_point(K.CLICK)(call, points), typed, *end) if "x" in call else (typed, *end)
 
 
 def _hotkey(call: Arguments, points: Points) -> tuple[Action, ...]:
@@ -139,6 +160,7 @@ TOOLS: dict[str, Build] = {
     "type": _write,
     "hotkey": _hotkey,
     "press": _hotkey,
+    "press_key": _hotkey,
     "scroll": _scroll,
     "wait": _wait,
     "answer": _end,

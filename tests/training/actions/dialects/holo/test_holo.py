@@ -29,6 +29,21 @@ def test_writing_at_a_place_clicks_it_first():
     assert [action.kind for action in parsed.actions] == ["click", "type"]
 
 
+def test_holo_1_says_action_and_its_writing_ends_with_return():
+    def read(action: dict, **others):
+        text = json.dumps({"note": "", "thought": "I go on.", "action": action})
+        return parse_completion(text, dialect="holo", space=CoordinateSpace.SCREEN, screen=SCREEN, **others)
+
+    clicked = read({"action": "click_element", "element": "OK", "x": 657, "y": 318})
+    assert (clicked.actions, clicked.thought) == ((Action(kind="click", x=657, y=318),), "I go on.")
+    wrote = read({"action": "write_element_abs", "content": "fox", "element": "box", "x": 5, "y": 6}, most=3)
+    assert [action.kind for action in wrote.actions] == ["click", "type", "key"]
+    assert wrote.actions[2].keys == ("Return",)
+    assert read({"action": "answer", "content": "42"}).actions[0].text == "42"
+    assert read({"action": "go_back"}).error == "go_back is a browser's tool; a desktop has none"
+    assert read({"action": "left_click", "x": 5, "y": 6}).error, "a call of another model's dialect"
+
+
 @pytest.mark.parametrize(
     ("tool", "part"),
     [
