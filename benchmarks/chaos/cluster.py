@@ -6,9 +6,9 @@ turns, and the lane waits until another one is scored and another step is made. 
 to finish, with nothing lost and nothing twice: the judge is that of `benchmarks.chaos.product`. Only what
 trajectories run on may cost any.
 
-It needs what `benchmarks.containers` needs, SLURM, and root, which reads the screenshots in the volume.
+It needs what `benchmarks.containers` needs, or SLURM, and root, which reads the screenshots in the volume.
 
-    python -m benchmarks.chaos.cluster [--only PATTERN] [--resume]
+    python -m benchmarks.chaos.cluster containers|slurm [--only PATTERN] [--resume]
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,30 +119,37 @@ KINDS = (
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("place", choices=("containers", "slurm"))
     arguments.add_argument("--only", default="", help="lanes whose name this pattern finds")
     add_resume(arguments)
     arguments.add_argument("--results", type=Path, default=RESULTS, help="folder for the result file")
     options = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # takes the containers down
-    if (
-        reason := engine.missing()
-        or missing_slurm()
-        or ("" if os.geteuid() == 0 else "only root reads the volume")
-    ):
-        sys.stderr.write(f"chaos_cluster: {reason}\n")
+    reason = engine.missing() if options.place == "containers" else missing_slurm()
+    if os.geteuid() != 0:
+        reason = "only root reads the volume"
+    name = f"chaos_{options.place}"
+    if reason:
+        sys.stderr.write(f"{name}: {reason}\n")
         return 2
     runs = FinishedRuns(
-        name="chaos_cluster", budget={"preset": "first-desk"} | SMALL, resume=options.resume,
-        results=options.results,
-    )  # fmt: skip
-    if re.search(options.only, SLURM):
-        show(runs.once({"lane": SLURM}, lambda: timed(on_slurm)))
-    kinds = [kind for kind in KINDS if re.search(options.only, kind.name)]
-    with containers() if kinds else nullcontext() as site:
-        for kind in kinds:
-            show(runs.once({"lane": kind.name}, lambda kind=kind: timed(lambda: hurt(site, kind))))
-    passed = len(runs.runs) == len(KINDS) + 1 and all(run["passed"] for run in runs.runs)
-    return runs.finish(passed=passed)
+        name=name, budget={"preset": "first-desk"} | SMALL, resume=options.resume, results=options.results
+    )
+    with lanes(options.place) as found:
+        for lane, run in found.items():
+            if re.search(options.only, lane):
+                show(runs.once({"lane": lane}, lambda run=run: timed(run)))
+    return runs.finish(passed=len(runs.runs) == len(found) and all(run["passed"] for run in runs.runs))
+
+
+@contextmanager
+def lanes(place: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
+    """By name."""
+    if place == "slurm":
+        yield {SLURM: on_slurm}
+        return
+    with containers() as site:
+        yield {kind.name: partial(hurt, site, kind) for kind in KINDS}
 
 
 @contextmanager
