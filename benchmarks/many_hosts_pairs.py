@@ -38,7 +38,7 @@ def one_machine(slots: int) -> Iterator[Instance]:
     """Set up, and stopped."""
     with private_cluster() as database:
         env = {"DATABASE_URL": database}
-        with Instance(slots=slots, without=["gpu"], env=env, start_timeout_s=500) as deskhand:
+        with Instance(slots=slots, without=["gpu"], env=env) as deskhand:
             deskhand.manage("import_tasks", "first-desk")
             deskhand.stop()
             yield deskhand

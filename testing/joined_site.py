@@ -62,7 +62,7 @@ def joined_site(
         links = stack.enter_context(routed_networks(len(names)))
         own = {"DESKHAND_HOSTS_ADDRESS": links[0].near, "DESKHAND_HOSTS_PORT": str(free_port())}
         env = {**database, **checkpoints, **own}
-        server = Instance(without=["gpu", "env", "deskhost"], env=env, start_timeout_s=500)
+        server = Instance(without=["gpu", "env", "deskhost"], env=env)
         stack.enter_context(server)
         server.manage("import_tasks", "first-desk")
         hosts = []

@@ -56,20 +56,20 @@ class TwoGpuHosts:
     """Holds their folders, and `shared`, of all of them."""
 
     @classmethod
-    def beside_one_link(
-        cls, stack: ExitStack, link: Network, folder: Path, database: str = ""
-    ) -> TwoGpuHosts:
+    def beside_one_link(cls, stack: ExitStack, link: Network, folder: Path, database: str) -> TwoGpuHosts:
         """On the control's database and Redis, with its screenshots: A in its network, B behind the link.
 
-        `database`: URL of one that both networks reach; "" = the control's own.
+        `database`: URL of one that both networks reach.
         """
         redis = stack.enter_context(redis_on(link.near))
         shared = folder / "shared"
         shared.mkdir()
-        variables = {"REDIS_URL": redis, "DESKHAND_CHECKPOINT_DIRS": str(shared)}
-        if database:
-            variables["DATABASE_URL"] = database
-        control = Instance(slots=2, without=["gpu"], env=variables, start_timeout_s=500)
+        variables = {
+            "REDIS_URL": redis,
+            "DATABASE_URL": database,
+            "DESKHAND_CHECKPOINT_DIRS": str(shared),
+        }
+        control = Instance(slots=2, without=["gpu"], env=variables)
         stack.enter_context(control)
         control.manage("import_tasks", "first-desk")
         hosts = []

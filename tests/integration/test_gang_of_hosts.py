@@ -13,13 +13,13 @@ import pytest
 from testing.gpu_host import running
 from testing.linked_network import Network, network
 from testing.private_postgres import private_cluster
-from testing.session.environment import ON_POSTGRES
 from testing.small_disk import NoGround
 from testing.two_gpu_hosts import BOTH, SFT, TwoGpuHosts, wait_for
 
 pytestmark = [
     pytest.mark.desktop,
     pytest.mark.slow,
+    pytest.mark.postgres,
     pytest.mark.timeout(5400),
     pytest.mark.skipif(os.geteuid() != 0, reason="hosts need networks of their own: root"),
 ]
@@ -37,10 +37,7 @@ def link() -> Iterator[Network]:
 
 @pytest.fixture
 def database(link: Network) -> Iterator[str]:
-    """Of hosts in both networks; "" = the control's SQLite file."""
-    if not ON_POSTGRES:
-        yield ""
-        return
+    """Of hosts in both networks."""
     with private_cluster(address=link.near, clients=f"{link.near}/30"):
         yield f"postgresql://deskhand@{link.near}/deskhand"
 

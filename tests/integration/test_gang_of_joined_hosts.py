@@ -16,6 +16,7 @@ from testing.watch_installation import rows
 pytestmark = [
     pytest.mark.desktop,
     pytest.mark.slow,
+    pytest.mark.postgres,
     pytest.mark.timeout(3600),
     pytest.mark.skipif(os.geteuid() != 0, reason="hosts need networks of their own: root"),
 ]

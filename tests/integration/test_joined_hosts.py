@@ -23,6 +23,7 @@ from webapp.lib.supervisor.ports import free_port
 pytestmark = [
     pytest.mark.desktop,
     pytest.mark.slow,
+    pytest.mark.postgres,
     pytest.mark.timeout(3600),
     pytest.mark.skipif(os.geteuid() != 0, reason="hosts need networks of their own: root"),
 ]
@@ -52,7 +53,7 @@ def links() -> Iterator[list[Network]]:
 def control(links: list[Network], tmp_path: Path) -> Iterator[Instance]:
     """Without workers; its database and Redis listen where hosts do not reach them."""
     own = {"DESKHAND_HOSTS_ADDRESS": links[0].near, "DESKHAND_HOSTS_PORT": str(free_port())}
-    with Instance(without=["gpu", "env", "deskhost"], env=own, start_timeout_s=500) as instance:
+    with Instance(without=["gpu", "env", "deskhost"], env=own) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
 

@@ -22,6 +22,7 @@ IMAGES = Path(os.environ.get("DESKHAND_IMAGES_DIR") or ROOT / "var" / "images")
 pytestmark = [
     pytest.mark.vm,
     pytest.mark.slow,
+    pytest.mark.postgres,
     pytest.mark.browser,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(
@@ -46,7 +47,6 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def deskhand() -> Iterator[Instance]:
-    # On SQLite whatever the suite runs on: the test reads the file beside the running product.
     with Instance(slots=4, env={"DESKHAND_IMAGES_DIR": str(IMAGES)}) as instance:
         yield instance
 

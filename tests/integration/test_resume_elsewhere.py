@@ -46,7 +46,7 @@ def test_another_host_goes_on_from_the_copy_of_a_checkpoint(bucket: S3Server, tm
     variables = {**bucket.environment, "DESKHAND_COPIES": f"s3://{BUCKET}/copies"}
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps(CONFIG))  # JSON is YAML
-    with Instance(slots=2, without=["gpu"], env=variables, start_timeout_s=500) as control:
+    with Instance(slots=2, without=["gpu"], env=variables) as control:
         control.manage("import_tasks", "first-desk")
         query = "select step, id from experiments_checkpointrecord where copy_sha256 != '' order by step"
         redis = redis_of(control)
