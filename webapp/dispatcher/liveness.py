@@ -42,7 +42,7 @@ class Liveness:
         self._monotonic, self._wall = monotonic, wall
         self._proved_at = monotonic()
         self._clock = wall() - self._proved_at
-        self._judges_from = 0.0
+        self._judges_from = self._proved_at + GRACE_S  # a new dispatcher does not know what was before it
 
     def may_judge(self) -> bool:
         """True when workers could write their heartbeats lately. Raises OperationalError when none can."""

@@ -25,7 +25,10 @@ def clocks() -> Clocks:
 
 @pytest.fixture
 def liveness(clocks: Clocks) -> Liveness:
-    return Liveness(lambda: clocks.monotonic, lambda: clocks.wall)
+    """Of a dispatcher that has been here for a while."""
+    found = Liveness(lambda: clocks.monotonic, lambda: clocks.wall)
+    judgements(clocks, found, GRACE_S + 1)
+    return found
 
 
 def judgements(clocks: Clocks, liveness: Liveness, seconds: float) -> list[bool]:
@@ -39,6 +42,12 @@ def judgements(clocks: Clocks, liveness: Liveness, seconds: float) -> list[bool]
 
 def test_an_even_dispatcher_always_judges(clocks: Clocks, liveness: Liveness) -> None:
     assert all(judgements(clocks, liveness, 60))
+
+
+def test_a_new_dispatcher_gives_workers_the_time_to_beat(clocks: Clocks) -> None:
+    new = Liveness(lambda: clocks.monotonic, lambda: clocks.wall)
+    assert not any(judgements(clocks, new, GRACE_S - 1))
+    assert all(judgements(clocks, new, 20)[1:])
 
 
 def test_after_a_lock_workers_get_the_time_to_beat(clocks: Clocks, liveness: Liveness) -> None:
