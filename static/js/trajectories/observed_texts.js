@@ -7,6 +7,11 @@ import { boxPlace, describeTree, matchingRows, readRows, rowAt } from "./tree_ro
 const MAX_KEPT = 12; // turns whose texts stay at hand
 const WAIT_MS = 150; // while turns are stepped through quickly, nothing is fetched
 const MARKS = { added: "New", changed: "Changed" };
+const NOTHING = {
+  end: "Nothing is read after the last turn.",
+  coming: "It comes with the turn.",
+  turn: "It was not read with this turn.",
+};
 const SIDES = ["turn", "tree", "terminal"];
 
 export class ObservedTexts {
@@ -83,7 +88,7 @@ export class ObservedTexts {
   // The viewer's turn is another one, or has become whole.
   show(turn) {
     if (!this.tabs) return;
-    const isOther = turn?.index !== this.turn?.index || turn?.isEnd !== this.turn?.isEnd;
+    const isOther = ["index", "isEnd", "isComing"].some((key) => turn?.[key] !== this.turn?.[key]);
     this.turn = turn ?? null;
     if (isOther) this.want();
   }
@@ -91,6 +96,7 @@ export class ObservedTexts {
   want() {
     clearTimeout(this.timer);
     if (this.side === "turn") return;
+    if (this.turn?.isComing) return this.tree ? undefined : this.put(null); // its texts come with its record
     const known = this.turn && !this.turn.isEnd && this.kept.get(this.turn.index);
     if (known || !this.turn || this.turn.isEnd) return this.put(known || null);
     this.timer = setTimeout(() => this.fetch(this.turn.index), WAIT_MS);
@@ -109,7 +115,7 @@ export class ObservedTexts {
   }
 
   put(texts) {
-    const nothing = texts?.failed ?? (this.turn?.isEnd ? "Nothing is read after the last turn." : "It was not read with this turn.");
+    const nothing = texts?.failed ?? NOTHING[this.turn?.isEnd ? "end" : this.turn?.isComing ? "coming" : "turn"];
     this.tree = texts?.tree ?? null;
     this.nothing = nothing;
     this.rows = readRows(this.tree?.rows ?? []);

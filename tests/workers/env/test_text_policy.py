@@ -1,10 +1,7 @@
 """Policies that read the tree, or numbered boxes, act on a real desktop by the real env worker."""
 
-import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
 
 import pytest
@@ -12,8 +9,8 @@ from PIL import Image
 
 from testing.factories import make_attempt, make_experiment
 from testing.watch_installation import wait_for
-from testing.workers.text_policy import CHOOSE
-from training.contracts.types import Completion, Purpose
+from testing.workers.text_policy import CHOOSE, click_crimson, served_policy
+from training.contracts.types import Purpose
 from webapp.experiments.models import AttemptStatus, TaskRecord
 from webapp.experiments.services.task_sets import import_task_set
 from webapp.retention.queries.prunable import is_shown_by_others
@@ -33,38 +30,6 @@ PROMPT = {
 }
 
 
-class Reader(BaseHTTPRequestHandler):
-    """A policy server whose policy presses the button that the instruction names, where the tree has it."""
-
-    requests: list[bytes]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.requests.append(body)
-        request = next(line for line in body.splitlines() if line.startswith(b'{"'))
-        text = type(self).answer(json.loads(request)["text"])
-        completion = Completion(text=text, token_ids=(1,), behaviour_logprobs=(-0.1,))
-        sent = completion.model_dump_json().encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
-
-    @staticmethod
-    def answer(text: str) -> str:
-        place = re.search(r'^push-button "Crimson" (\d+),(\d+)', text, re.MULTILINE)
-        if place is None:
-            return '{"action": "terminate", "status": "success"}'
-        return json.dumps({"action": "left_click", "coordinate": [int(place[1]), int(place[2])]})
-
-    def do_DELETE(self) -> None:
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 def name_the_mark(text: str) -> str:
     """The answer of a policy that sees numbered boxes."""
     found = re.search(r"^(\d+)\tpush-button\tCrimson\t", text, re.MULTILINE)
@@ -80,17 +45,8 @@ def move_and_press(text: str) -> str:
 @pytest.fixture
 def policy(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[bytes]]]:
     """(URL, bodies of the requests for turns)."""
-    reader = type(
-        "Reader",
-        (Reader,),
-        {"requests": [], "answer": staticmethod(getattr(request, "param", Reader.answer))},
-    )
-    server = HTTPServer(("127.0.0.1", 0), reader)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", reader.requests
-    server.shutdown()
-    server.server_close()
+    with served_policy(getattr(request, "param", click_crimson)) as served:
+        yield served
 
 
 def run_one(url: str, prompt: dict, provider: str = "x11", patience_s: float = 120) -> Trajectory:
