@@ -268,7 +268,7 @@ def call_table(own: Owner) -> dict[str, dict[str, Any]]:
         "unknown_snapshots": {"host": host, "created": {}, "asked_at": NOW},
         "beat_worker": {"name": own.env.name, "queue": "env", "host": host}
         | {"pid": 99, "slots": 1, "version": "1", "clock_s": 1.0},
-        "stop_worker": {"name": own.env.name, "pid": 1, "host": host},
+        "stop_worker": {"name": own.env.name, "pid": 1},
         "begin_anew": {"worker_name": own.env.name},
         "take_gpu_jobs": {"worker_name": own.gpu.name},
         "take_jobs": {"worker_name": own.env.name, "count": 0},

@@ -32,7 +32,7 @@ def wait_until_recorded() -> None:
 def end() -> None:
     """Record that this worker stops."""
     me = identity.current()
-    reports().request(stop_worker, me.name, me.pid, me.host)
+    reports().request(stop_worker, me.name, me.pid)
 
 
 def queues() -> list[str]:

@@ -10,6 +10,7 @@ from webapp.experiments.models import ExperimentStatus as ExperimentStatus
 from webapp.experiments.pinned_models import with_models as with_models
 from webapp.experiments.placement.pool import Share
 from webapp.experiments.services import attempts
+from webapp.experiments.services.attempts import record_gpus_held as record_gpus_held
 from webapp.experiments.services.configs import pin_models, record_config
 from webapp.experiments.services.waits import record_disk_wait, record_start_wait
 from webapp.lib.remote_calls import (
@@ -164,11 +165,6 @@ def start_attempt(
         policy_certificate=policy_certificate,
     )
     fill_free_slots()
-
-
-@gpu_host.patient_request
-def record_gpus_held(attempt_id: OwnAttempt, number: int) -> None:
-    attempts.record_gpus_held(attempt=attempt_of(attempt_id), number=number)
 
 
 @gpu_host.report

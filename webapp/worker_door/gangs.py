@@ -7,10 +7,10 @@ from kombu.exceptions import OperationalError
 
 from webapp.experiments.models import Attempt
 from webapp.experiments.queries.gangs import Gathering as Gathering
-from webapp.experiments.queries.gangs import called_as, gathering_of
+from webapp.experiments.queries.gangs import called_as
+from webapp.experiments.queries.gangs import gathering as gathering
 from webapp.experiments.services import gangs
 from webapp.lib.remote_calls import (
-    GangAttempt,
     NotYours,
     OwnAttempt,
     OwnWorker,
@@ -61,9 +61,3 @@ def leave(attempt_id: TeamAttempt, host: int, problem: str, is_left_alone: bool)
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
     require_worker(*called_as(attempt_id=attempt_id, host=host))
     gangs.leave_gang(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)
-
-
-@gpu_host.patient_request
-def gathering(attempt_id: GangAttempt) -> Gathering:
-    """What the members have reported."""
-    return gathering_of(attempt_id)

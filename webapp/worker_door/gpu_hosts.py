@@ -6,20 +6,11 @@ from webapp.experiments.log_files import append_log
 from webapp.experiments.services.gpu_samples import GpuLook as GpuLook
 from webapp.experiments.services.gpu_samples import record_gpu_sample as store_sample
 from webapp.fleet.reported_values import ReportedGpu as ReportedGpu
-from webapp.fleet.services import workers
-from webapp.lib.remote_calls import OwnAttempt, OwnWorker, gpu_host
+from webapp.fleet.services.workers import record_gpus as record_gpus
+from webapp.lib.remote_calls import OwnAttempt, gpu_host
 from webapp.worker_door.attempts import attempt_of
 
 LogName = Literal["trainer", "policy"]
-
-
-@gpu_host.request
-def record_gpus(name: OwnWorker, gpus: list[ReportedGpu], cpu_places: int, address: str) -> None:
-    """Which GPUs worker `name` sees; an empty list says that it looked and there is none.
-
-    `address`: where other gpu hosts reach its own; "" = they do not.
-    """
-    workers.record_gpus(name=name, gpus=gpus, cpu_places=cpu_places, address=address)
 
 
 @gpu_host.request

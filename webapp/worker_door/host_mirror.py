@@ -11,11 +11,18 @@ from webapp.fleet.models import DesktopPhase as DesktopPhase
 from webapp.fleet.models import Operation, OperationStatus
 from webapp.fleet.models import Verb as Verb
 from webapp.fleet.reported_values import HostValues as HostValues
-from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
+from webapp.fleet.services import mirror_claims, operations
+from webapp.fleet.services.desk_hosts import forget_old as forget_old
+from webapp.fleet.services.desk_hosts import record_changes as record_changes
+from webapp.fleet.services.desk_hosts import record_host as record_host
+from webapp.fleet.services.desk_hosts import record_problem as record_problem
+from webapp.fleet.services.history import sample_host as sample_host
 from webapp.fleet.services.mirror_claims import HostNow as HostNow
-from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnTrajectory, OwnWorker, env_host, served_team
+from webapp.fleet.services.mirror_claims import hand_over_mirror as hand_over_mirror
+from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnWorker, env_host, served_team
 from webapp.trajectories.queries import desktop_demand
-from webapp.trajectories.services import trajectories
+from webapp.trajectories.services.trajectories import live_on_desktop as trajectories_on_desktop
+from webapp.trajectories.services.trajectories import take_away as take_away
 from webapp.worker_door.ownership import own_of
 
 
@@ -57,40 +64,6 @@ def wanted_desktops(host: OwnHost) -> list[DesktopsWanted]:
 
 
 @env_host.request
-def hand_over_mirror(host: OwnHost, by: OwnWorker) -> None:
-    mirror_claims.hand_over_mirror(host=host, by=by)
-
-
-@env_host.request
-def record_problem(host: OwnHost, problem: str) -> None:
-    """The desk host does not answer."""
-    desk_hosts.record_problem(host=host, problem=problem)
-
-
-@env_host.request
-def record_host(host: OwnHost, state: HostState) -> None:
-    """Everything of a report."""
-    desk_hosts.record_host(host=host, state=state)
-
-
-@env_host.request
-def record_changes(host: OwnHost, by: OwnWorker, changes: HostChanges) -> bool:
-    """What differs from the last report of `by`; False when it has to report everything."""
-    return desk_hosts.record_changes(host=host, by=by, changes=changes)
-
-
-@env_host.request
-def sample_host(host: OwnHost) -> None:
-    """One point of the history charts."""
-    history.sample_host(host=host)
-
-
-@env_host.request
-def forget_old() -> None:
-    desk_hosts.forget_old()
-
-
-@env_host.request
 def take_operations(host: OwnHost) -> list[AskedOperation]:
     """Claim what is asked of a host's desktops, oldest first."""
     return [
@@ -110,10 +83,4 @@ def end_operation(operation_id: OwnOperation, outcome: str, is_done: bool) -> No
 @env_host.request
 def live_on_desktop(name: str) -> list[int]:
     """Trajectories on a desktop; a joined host hears of its own."""
-    live = trajectories.live_on_desktop(name)
-    return own_of(live)
-
-
-@env_host.request
-def take_away(trajectory_id: OwnTrajectory, error: str) -> bool:
-    return trajectories.take_desktop_away(trajectory_id=trajectory_id, error=error)
+    return own_of(trajectories_on_desktop(name))

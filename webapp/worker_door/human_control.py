@@ -14,6 +14,7 @@ from webapp.screens import relay_tickets
 from webapp.screens.models import ACTIVE_CONTROLS, Control, HumanInput
 from webapp.screens.models import ControlStatus as ControlStatus
 from webapp.screens.services import controls, screens
+from webapp.screens.services.screens import close_screen as close_screen
 from webapp.worker_door.ownership import require_trajectory
 
 
@@ -58,11 +59,6 @@ def open_screen(trajectory_id: OwnTrajectory, addresses: list[str]) -> None:
         if kind != "tcp" or is_within_machine(place.rpartition(":")[0].strip("[]")):
             raise NotYours(f"addresses: {address} is no screen of {caller.get()}")
     screens.open_screen(trajectory_id=trajectory_id, addresses=addresses)
-
-
-@env_host.report
-def close_screen(trajectory_id: OwnTrajectory) -> None:
-    screens.close_screen(trajectory_id=trajectory_id)
 
 
 @env_host.patient_request

@@ -1,18 +1,26 @@
 """Checkpoints that attempts go on from, their copies for other hosts, and exports."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
+from django.utils import timezone
+
 from webapp.checkpoints.queries import copies as copy_queries
-from webapp.checkpoints.queries import exports as export_queries
 from webapp.checkpoints.queries.copies import CheckpointElsewhere as CheckpointElsewhere
 from webapp.checkpoints.queries.copies import SavedCheckpoint as SavedCheckpoint
 from webapp.checkpoints.queries.copies import not_on_this_host
 from webapp.checkpoints.services import copies, exports
-from webapp.experiments.models import CheckpointExport, CheckpointRecord
+from webapp.checkpoints.services.copies import forget_copy as forget_copy
+from webapp.checkpoints.services.copies import record_copy as record_copy
+from webapp.checkpoints.services.exports import confirm_removal as confirm_removal
+from webapp.checkpoints.services.exports import fail_export as fail_export
+from webapp.checkpoints.services.exports import finish_export as finish_export
+from webapp.checkpoints.services.exports import record_export_copy as record_export_copy
+from webapp.checkpoints.services.exports import report_export as report_export
+from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.remote_calls import (
     OwnAttempt,
-    OwnCheckpoint,
     OwnExport,
     OwnHost,
     OwnWorker,
@@ -22,6 +30,9 @@ from webapp.lib.remote_calls import (
 from webapp.reports.model_card import model_card
 from webapp.worker_door.attempts import attempt_of
 from webapp.worker_door.ownership import took_part, works_for, wrote
+
+OTHERS_FIRST = timedelta(seconds=60)
+"""So long workers that cannot see the checkpoint's folder leave an export to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +95,18 @@ def wanting_copies() -> list[SavedCheckpoint]:
 
 
 @gpu_host.request
-def record_copy(checkpoint_id: OwnCheckpoint, copy_sha256: str) -> None:
-    """Its copy is complete."""
-    copies.record_copy(checkpoint_id, copy_sha256)
-
-
-@gpu_host.request
 def unneeded_copies() -> list[SavedCheckpoint]:
     """Of checkpoints that were deleted."""
     return [one for one in copy_queries.unneeded_copies() if wrote(one.pk)]
 
 
 @gpu_host.request
-def forget_copy(checkpoint_id: OwnCheckpoint) -> None:
-    """Its copy is gone."""
-    copies.forget_copy(checkpoint_id)
-
-
-@gpu_host.request
 def waiting_exports(worker_name: OwnWorker) -> list[WaitingExport]:
     """The oldest ones; of a joined host only those of experiments that it took part in."""
+    queued = CheckpointExport.objects.filter(status=ExportStatus.QUEUED).select_related("checkpoint")
     return [
-        WaitingExport(row.pk, row.checkpoint.path, export_queries.is_for_anyone(row))
-        for row in export_queries.waiting_exports()
+        WaitingExport(row.pk, row.checkpoint.path, row.created_at <= timezone.now() - OTHERS_FIRST)
+        for row in queued.order_by("id")[:8]
         if took_part(row.checkpoint_id)
     ]
 
@@ -124,55 +124,26 @@ def claim_export(
 @gpu_host.request
 def card_of(export_id: OwnExport) -> str:
     """The model card, as Markdown."""
-    row = _export(export_id)
+    row = exports.export_row(export_id)
     return model_card(row.checkpoint, row.dtype)
-
-
-@gpu_host.request
-def report_export(export_id: OwnExport, done_bytes: int, total_bytes: int) -> None:
-    """Heartbeat of a running export, with its progress."""
-    exports.report_export(export=_export(export_id), done_bytes=done_bytes, total_bytes=total_bytes)
-
-
-@gpu_host.request
-def finish_export(export_id: OwnExport, size_bytes: int) -> None:
-    """Its folder is complete."""
-    exports.finish_export(export=_export(export_id), size_bytes=size_bytes)
-
-
-@gpu_host.request
-def fail_export(export_id: OwnExport, message: str) -> None:
-    """It could not be written; `message` says what to do."""
-    _export(export_id).fail(message)
 
 
 @gpu_host.request
 def uncopied_exports(host: OwnHost) -> list[HeldExport]:
     """Finished ones of `host` that other hosts cannot have yet."""
-    return [_held(row) for row in export_queries.uncopied_exports(host=host) if took_part(row.checkpoint_id)]
-
-
-@gpu_host.request
-def record_export_copy(export_id: OwnExport, copy_sha256: str) -> None:
-    """Its copy is complete."""
-    exports.record_export_copy(export=_export(export_id), copy_sha256=copy_sha256)
+    return _held_here(host, ExportStatus.FINISHED, copy_sha256="")
 
 
 @gpu_host.request
 def removable_exports(host: OwnHost) -> list[HeldExport]:
     """Exports on `host` whose files are to be removed."""
-    return [_held(row) for row in export_queries.removable_exports(host=host) if took_part(row.checkpoint_id)]
+    return _held_here(host, ExportStatus.REMOVING)
 
 
-@gpu_host.request
-def confirm_removal(export_id: OwnExport) -> None:
-    """Its files are gone."""
-    exports.finish_export_removal(export=_export(export_id))
+def _held_here(host: str, status: ExportStatus, **columns: str) -> list[HeldExport]:
+    rows = CheckpointExport.objects.filter(host=host, status=status, **columns).select_related("checkpoint")
+    return [_held(row) for row in rows if took_part(row.checkpoint_id)]
 
 
 def _held(row: CheckpointExport) -> HeldExport:
     return HeldExport(row.pk, row.checkpoint.path, row.path, row.dtype, row.copy_prefix)
-
-
-def _export(export_id: int) -> CheckpointExport:
-    return CheckpointExport.objects.select_related("checkpoint").get(pk=export_id)

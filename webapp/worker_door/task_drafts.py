@@ -8,7 +8,8 @@ from typing import Any
 from webapp.lib.remote_calls import OwnTrajectory, env_host
 from webapp.tasks_library.models import Draft
 from webapp.tasks_library.models import Moment as Moment
-from webapp.tasks_library.services import drafts
+from webapp.tasks_library.services.drafts import note_draft_state as note_draft_state
+from webapp.tasks_library.services.drafts import note_draft_step as note_draft_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +26,3 @@ class DraftWanted:
 def wanted_of_draft(trajectory_id: OwnTrajectory, num_done: int) -> DraftWanted:
     draft = Draft.objects.only("steps", "is_starting").get(trajectory_id=trajectory_id)
     return DraftWanted([entry["step"] for entry in draft.steps[num_done:]], draft.is_starting)
-
-
-@env_host.report
-def note_draft_step(trajectory_id: OwnTrajectory, index: int, error: str) -> None:
-    """A step was done; `error`: why it failed."""
-    drafts.note_step(trajectory_id=trajectory_id, index=index, error=error)
-
-
-@env_host.report
-def note_draft_state(
-    trajectory_id: OwnTrajectory, moment: Moment, state: dict[str, Any], num_turns: int
-) -> None:
-    """How the desktop stood after `num_turns`."""
-    drafts.note_state(trajectory_id=trajectory_id, moment=moment, state=state, num_turns=num_turns)

@@ -12,6 +12,7 @@ from webapp.experiments.models import Attempt
 from webapp.experiments.services.attempts import lose_attempt
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.fleet.services import workers
+from webapp.fleet.services.workers import stop_worker as stop_worker
 from webapp.lib import send_job
 from webapp.lib.remote_calls import (
     NotYours,
@@ -58,12 +59,6 @@ def _hear(version: str, clock_s: float) -> None:
         now = timezone.now()
         skew_s = round(clock_s - now.timestamp(), 2)
         JoinedHost.objects.filter(host__name=host).update(heard_at=now, version=version, clock_skew_s=skew_s)
-
-
-@any_host.request
-def stop_worker(name: OwnWorker, pid: int, host: OwnHost) -> None:
-    """A worker said goodbye."""
-    workers.stop_worker(name=name, pid=pid)
 
 
 @any_host.report

@@ -59,10 +59,10 @@ def test_an_export_shows_its_progress_and_then_its_download(sign_in: SignIn, peo
     export = CheckpointExport.objects.get(checkpoint=checkpoint, dtype="float32")
     CheckpointExport.objects.filter(pk=export.pk).update(status="running", heartbeat_at=timezone.now())
     export.refresh_from_db()
-    exports.report_export(export=export, done_bytes=2_000_000, total_bytes=8_000_000)
+    exports.report_export(export.pk, done_bytes=2_000_000, total_bytes=8_000_000)
     row = page.locator(f"#export-{export.pk}")
     expect(row).to_contain_text("2.0 MB of 8.0 MB")
-    exports.finish_export(export=export, size_bytes=8_000_000)
+    exports.finish_export(export.pk, size_bytes=8_000_000)
     expect(row.get_by_role("link", name=".tar")).to_be_visible()
 
 

@@ -18,7 +18,6 @@ from testing.page_text import page_text
 from training.contracts.config import parse_config
 from webapp.accounts.models import Role, Team
 from webapp.analysis.series.metric_series import evaluation_points
-from webapp.checkpoints.queries.exports import removable_exports, waiting_exports
 from webapp.checkpoints.services import exports
 from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
@@ -28,6 +27,7 @@ from webapp.experiments.services import checkpoints
 from webapp.experiments.services.experiments import queue_experiment, request_cancel
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
+from webapp.worker_door import saved_weights
 
 pytestmark = pytest.mark.django_db
 
@@ -227,10 +227,10 @@ def finished_export(checkpoint: CheckpointRecord, folder: Path) -> CheckpointExp
     (folder / "config.json").write_text('{"a": 1}')
     (folder / "model.safetensors").write_bytes(b"x" * 5_000_000)
     export = exports.request_export(checkpoint=checkpoint, user=None)
-    assert waiting_exports() == [export]
+    assert [found.pk for found in saved_weights.waiting_exports("gpu@here")] == [export.pk]
     assert exports.claim_export(export=export, worker_name="gpu@here", host="here", folder=folder.parent)
     CheckpointExport.objects.filter(pk=export.pk).update(path=str(folder))
-    exports.finish_export(export=export, size_bytes=5_000_008)
+    exports.finish_export(export.pk, size_bytes=5_000_008)
     export.refresh_from_db()
     return export
 
@@ -270,9 +270,9 @@ def test_the_same_export_is_not_made_twice_until_it_is_removed(
     export = finished_export(checkpoint, tmp_path / "x")
     assert exports.request_export(checkpoint=checkpoint, user=None) == export
     assert exports.remove_export(export=export)
-    assert removable_exports(host="there") == []
-    assert removable_exports(host="here") == [export]
-    exports.finish_export_removal(export=export)
+    assert saved_weights.removable_exports("there") == []
+    assert [found.pk for found in saved_weights.removable_exports("here")] == [export.pk]
+    exports.confirm_removal(export.pk)
     assert exports.request_export(checkpoint=checkpoint, user=None) != export
 
 

@@ -19,7 +19,7 @@ from webapp.fleet.services import operations
 from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.queries.desktop_demand import waiting_desktops
-from webapp.trajectories.services.trajectories import hand_back_job, live_on_desktop, take_desktop_away
+from webapp.trajectories.services.trajectories import hand_back_job, live_on_desktop, take_away
 
 pytestmark = pytest.mark.django_db
 
@@ -130,11 +130,11 @@ def test_a_trajectory_whose_desktop_is_taken_is_errored_and_run_again():
     running = make_trajectory(desktop=desktop, status="running")
     make_trajectory(desktop=desktop)
     assert live_on_desktop("d1") == [running.pk]
-    assert take_desktop_away(trajectory_id=running.pk, error="killed by ann")
+    assert take_away(trajectory_id=running.pk, error="killed by ann")
     running.refresh_from_db()
     assert (running.status, running.error_kind, running.reward) == ("errored", "desktop_operator", None)
     assert running.retries.get().status == TrajectoryStatus.QUEUED
-    assert not take_desktop_away(trajectory_id=running.pk, error="again")
+    assert not take_away(trajectory_id=running.pk, error="again")
     assert Desktop.objects.get().phase == "leased", "rows of desktops are the mirror's"
 
 

@@ -191,12 +191,12 @@ def done(draft: Draft) -> None:
     """As the env worker reports it."""
     pk = draft.trajectory_id
     arranged = state({"plan.txt": "first\n"}, (window("plan.txt - Mousepad"),))
-    drafts.note_state(trajectory_id=pk, moment="clean", state=state(), num_turns=0)
-    drafts.note_state(trajectory_id=pk, moment="start", state=arranged, num_turns=1)
+    drafts.note_draft_state(trajectory_id=pk, moment="clean", state=state(), num_turns=0)
+    drafts.note_draft_state(trajectory_id=pk, moment="start", state=arranged, num_turns=1)
     for index, action in enumerate(({"kind": "click", "x": 1, "y": 2}, {"kind": "type", "text": "hen"})):
         make_turn(draft.trajectory, index, action=action, source=Source.HUMAN, completion=None)
     ended = state({"plan.txt": "hen first\n"}, (window("plan.txt - Mousepad"),))
-    drafts.note_state(trajectory_id=pk, moment="end", state=ended, num_turns=2)
+    drafts.note_draft_state(trajectory_id=pk, moment="end", state=ended, num_turns=2)
 
 
 @pytest.mark.django_db
@@ -215,9 +215,9 @@ def test_a_desktop_is_opened_arranged_and_proposed(client: Client, operator):
     assert refused.json()["error"] == "command: cannot be read: No closing quotation."
     draft.refresh_from_db()
     assert draft.steps[0]["step"]["parameters"] == {"command": ["mousepad", "my plan.txt"]}
-    drafts.note_step(trajectory_id=trajectory.pk, index=1, error="no room")
+    drafts.note_draft_step(trajectory_id=trajectory.pk, index=1, error="no room")
     assert "no room" not in page_text(client.get(f"/trajectories/{trajectory.pk}/draft/"))  # no desktop yet
-    drafts.note_state(trajectory_id=trajectory.pk, moment="clean", state=state(), num_turns=0)
+    drafts.note_draft_state(trajectory_id=trajectory.pk, moment="clean", state=state(), num_turns=0)
     assert "no room" in page_text(client.get(f"/trajectories/{trajectory.pk}/draft/"))
     client.post(url, {"do": "start"})
     late = client.post(url, {"do": "open", "command": "xterm"})

@@ -31,6 +31,7 @@ from webapp.trajectories.services import branches, snapshots
 from webapp.trajectories.services.branches import BranchRequest, branch_trajectory
 from webapp.trajectories.services.groups import cancel_groups_of
 from webapp.trajectories.services.trajectories import claim_trajectory, end_trajectory
+from webapp.worker_door.trajectories import look_at
 
 pytestmark = pytest.mark.django_db
 
@@ -309,35 +310,35 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
 
 def test_what_a_host_keeps_no_more_is_gone_and_what_no_row_knows_is_named(parent):
     kept, dropped = parent.snapshots.order_by("turn")
-    ages = {kept.name: 500.0, "sfffffffffffffff1": 500.0, "sfffffffffffffff2": 1.0}
-    orphans = snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now())
+    now = timezone.now()
+    long_ago = now.timestamp() - 500
+    created = {kept.name: long_ago, "sfffffffffffffff1": long_ago, "sfffffffffffffff2": now.timestamp() - 1}
+    orphans = snapshots.unknown_snapshots(HOST, created, now)
     assert orphans == {"sfffffffffffffff1"}  # the young one's row may still be written
     dropped.refresh_from_db()
     assert dropped.status == SnapshotStatus.GONE
     assert Event.objects.filter(type="snapshot.dropped", payload__turn=dropped.turn).count() == 1
-    assert snapshots.reconcile_with_host(host="machine-b", ages_s={}, asked_at=timezone.now()) == set()
+    assert snapshots.unknown_snapshots("machine-b", {}, timezone.now()) == set()
 
 
 def test_a_snapshot_that_was_recorded_after_the_question_is_not_taken_for_gone(parent):
     asked_at = timezone.now() - timedelta(minutes=1)
-    assert snapshots.reconcile_with_host(host=HOST, ages_s={}, asked_at=asked_at) == set()
+    assert snapshots.unknown_snapshots(HOST, {}, asked_at) == set()
     assert set(parent.snapshots.values_list("status", flat=True)) == {SnapshotStatus.KEPT}
 
 
 def test_a_deleted_trajectorys_snapshots_become_orphans(parent):
     names = set(parent.snapshots.values_list("name", flat=True))
     parent.delete()
-    ages = dict.fromkeys(names, 500.0)
-    assert snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
+    now = timezone.now()
+    assert snapshots.unknown_snapshots(HOST, dict.fromkeys(names, now.timestamp() - 500), now) == names
 
 
 def test_snapshots_are_switched_on_for_running_machines_only(parent):
     running = make_trajectory(experiment=parent.experiment, status="running", reward=None)
-    assert not snapshot_queries.wants_snapshots(trajectory_id=running.pk)
-    snapshots.switch_snapshots(trajectory=running, on=True)
-    assert snapshot_queries.wants_snapshots(trajectory_id=running.pk)
-    snapshots.switch_snapshots(trajectory=running, on=False)
-    assert not snapshot_queries.wants_snapshots(trajectory_id=running.pk)
+    for on in (True, False):
+        snapshots.switch_snapshots(trajectory=running, on=on)
+        assert look_at([running.pk])[running.pk].wants_snapshots is on
     with pytest.raises(snapshots.SnapshotsRefused, match="has ended"):
         snapshots.switch_snapshots(trajectory=parent, on=True)
     plain = make_trajectory(team=make_team(), status="running", reward=None)

@@ -15,11 +15,11 @@ from transformers import AutoModelForImageTextToText
 
 from testing.factories import make_experiment, make_team
 from training.content.recipes.tiny.make_checkpoint import make_tiny
-from webapp.checkpoints.queries.exports import waiting_exports
 from webapp.checkpoints.services import exports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.live.models import Event
+from webapp.worker_door.saved_weights import waiting_exports
 from workers.gpu import checkpoint_exports
 
 pytestmark = pytest.mark.django_db
@@ -130,7 +130,7 @@ def test_exports_of_a_worker_that_dies_again_and_again_end(checkpoint: Checkpoin
         export.refresh_from_db()
         assert export.status == ("failed" if number == MAX_LOST else "queued")
     assert export.message == f"{SILENT} 3 processes died."
-    assert waiting_exports() == []
+    assert waiting_exports("gpu@here") == []
 
 
 def test_a_worker_that_cannot_see_the_folder_leaves_it_to_others(checkpoint: CheckpointRecord) -> None:

@@ -6,6 +6,7 @@ from django.utils import timezone
 from webapp.checkpoints.queries.copies import SavedCheckpoint
 from webapp.experiments.models import Attempt, CheckpointRecord
 from webapp.experiments.services.statuses import record_incident
+from webapp.lib.remote_calls import OwnCheckpoint, gpu_host
 
 
 @transaction.atomic
@@ -19,11 +20,15 @@ def resume_from_older(attempt: Attempt, chosen: SavedCheckpoint, newest: SavedCh
     record_incident(attempt.experiment_id, "older_checkpoint", message)
 
 
-def record_copy(pk: int, copy_sha256: str) -> None:
+@gpu_host.request
+def record_copy(checkpoint_id: OwnCheckpoint, copy_sha256: str) -> None:
     """Its copy is complete."""
-    CheckpointRecord.objects.filter(pk=pk).update(copy_sha256=copy_sha256, copied_at=timezone.now())
+    CheckpointRecord.objects.filter(pk=checkpoint_id).update(
+        copy_sha256=copy_sha256, copied_at=timezone.now()
+    )
 
 
-def forget_copy(pk: int) -> None:
+@gpu_host.request
+def forget_copy(checkpoint_id: OwnCheckpoint) -> None:
     """Its copy is gone."""
-    CheckpointRecord.objects.filter(pk=pk).update(copy_sha256="", copied_at=None)
+    CheckpointRecord.objects.filter(pk=checkpoint_id).update(copy_sha256="", copied_at=None)

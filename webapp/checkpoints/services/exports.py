@@ -17,6 +17,7 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.experiments.queries.checkpoints import CheckpointRefused, require_kept
 from webapp.lib.long_work import SILENT, BadEnd, TakenAway
+from webapp.lib.remote_calls import OwnExport, gpu_host
 
 DTYPES = ("bfloat16", "float16", "float32")
 OPEN = [ExportStatus.QUEUED, ExportStatus.RUNNING, ExportStatus.FINISHED]
@@ -69,6 +70,17 @@ def _record(action: AuditAction, export: CheckpointExport, user: User | None, **
     )
 
 
+def export_row(export_id: int) -> CheckpointExport:
+    """With its checkpoint. Raises CheckpointExport.DoesNotExist."""
+    return CheckpointExport.objects.select_related("checkpoint").get(pk=export_id)
+
+
+@gpu_host.request
+def fail_export(export_id: OwnExport, message: str) -> None:
+    """It could not be written; `message` says what to do."""
+    export_row(export_id).fail(message)
+
+
 def claim_export(*, export: CheckpointExport, worker_name: str, host: str, folder: Path) -> bool:
     """It is to be written to a new folder below `folder`; False when another worker has it."""
     checkpoint = export.checkpoint
@@ -80,25 +92,30 @@ def claim_export(*, export: CheckpointExport, worker_name: str, host: str, folde
     return True
 
 
-def report_export(*, export: CheckpointExport, done_bytes: int, total_bytes: int) -> None:
+@gpu_host.request
+def report_export(export_id: OwnExport, done_bytes: int, total_bytes: int) -> None:
     """Heartbeat of a running export, with its progress."""
+    export = export_row(export_id)
     with suppress(TakenAway):
         export.beat(done_bytes=max(done_bytes, export.done_bytes), total_bytes=total_bytes)
 
 
-def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
+@gpu_host.request
+def finish_export(export_id: OwnExport, size_bytes: int) -> None:
     """Its folder is complete."""
-    export.end(ExportStatus.FINISHED, done_bytes=size_bytes, total_bytes=size_bytes)
+    export_row(export_id).end(ExportStatus.FINISHED, done_bytes=size_bytes, total_bytes=size_bytes)
 
 
-def record_export_copy(*, export: CheckpointExport, copy_sha256: str) -> None:
+@gpu_host.request
+def record_export_copy(export_id: OwnExport, copy_sha256: str) -> None:
     """Its copy is complete."""
-    CheckpointExport.objects.filter(pk=export.pk).update(copy_sha256=copy_sha256)
+    CheckpointExport.objects.filter(pk=export_id).update(copy_sha256=copy_sha256)
 
 
-def finish_export_removal(*, export: CheckpointExport) -> None:
+@gpu_host.request
+def confirm_removal(export_id: OwnExport) -> None:
     """Its files are gone."""
-    export.move(ExportStatus.REMOVED, ended_at=timezone.now())
+    export_row(export_id).move(ExportStatus.REMOVED, ended_at=timezone.now())
 
 
 def lose_stale_exports() -> int:

@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from webapp.experiments.models import GangMember
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.lib.remote_calls import GangAttempt, gpu_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ def called_as(*, attempt_id: int, host: int) -> list[str]:
     return list(rows.values_list("worker_name", flat=True))
 
 
-def gathering_of(attempt_id: int) -> Gathering:
+@gpu_host.patient_request
+def gathering(attempt_id: GangAttempt) -> Gathering:
     """What the members have reported."""
     members = list(GangMember.objects.filter(attempt=attempt_id).order_by("host"))
     missing = tuple(one.worker_name for one in members if not one.address)

@@ -22,6 +22,7 @@ from webapp.experiments.services.statuses import change_status, publish_status, 
 from webapp.fleet.models import Worker
 from webapp.fleet.services.joined_silence import SILENCE
 from webapp.lib.heartbeat_age import silent_for
+from webapp.lib.remote_calls import OwnAttempt, gpu_host
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A gpu worker beats every 2 s while it holds an experiment; one of a joined host may be silent as long as
@@ -101,9 +102,10 @@ def _goes_on_from(attempt: Attempt) -> str:
     return "from the beginning" if step is None else f"from the checkpoint of step {step}"
 
 
-def record_gpus_held(*, attempt: Attempt, number: int) -> None:
+@gpu_host.patient_request
+def record_gpus_held(attempt_id: OwnAttempt, number: int) -> None:
     """How many GPUs it keeps from others until it ends."""
-    Attempt.objects.filter(pk=attempt.pk).update(num_gpus=number)
+    Attempt.objects.filter(pk=attempt_id).update(num_gpus=number)
 
 
 def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:

@@ -23,6 +23,7 @@ from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBo
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
 from webapp.fleet.services import history
 from webapp.lib.columns.stored_fields import stored_value
+from webapp.lib.remote_calls import OwnHost, OwnWorker, env_host
 from webapp.lib.statements.short_statements import execute
 from webapp.live.event_publishing import publish
 
@@ -34,14 +35,16 @@ KEEP_GONE = timedelta(days=1)
 KEEP_FAILURES = timedelta(days=7)
 
 
+@env_host.request
 @transaction.atomic
-def record_problem(*, host: str, problem: str) -> None:
+def record_problem(host: OwnHost, problem: str) -> None:
     """The desk host does not answer. Its desktops keep their last rows until it tells of them again."""
     if Host.objects.filter(name=host).exclude(problem=problem).update(problem=problem):
         publish("fleet", "host.updated", {"host": host})
 
 
-def record_host(*, host: str, state: HostState) -> None:
+@env_host.request
+def record_host(host: OwnHost, state: HostState) -> None:
     """Everything of a report, changed or not; a desktop that cannot be stored is left out."""
     try:
         _record_host(host, state, _write)
@@ -49,7 +52,8 @@ def record_host(*, host: str, state: HostState) -> None:
         _record_host(host, state, _write_each)
 
 
-def record_changes(*, host: str, by: str, changes: HostChanges) -> bool:
+@env_host.request
+def record_changes(host: OwnHost, by: OwnWorker, changes: HostChanges) -> bool:
     """What differs, without a look at the rest. False when `by` is not the mirror any more."""
     try:
         return _record_changes(host, by, changes, _write)
@@ -223,6 +227,7 @@ def _is_picture(data: bytes) -> bool:
     return True
 
 
+@env_host.request
 def forget_old() -> None:
     """Drop history that no chart reaches, and rows of desktops that left no trajectory."""
     now = timezone.now()

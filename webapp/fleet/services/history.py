@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, EndedMinute, Host, HostSample
 from webapp.fleet.queries.history import MINUTE_S, WINDOWS, ended_minutes, width_s
+from webapp.lib.remote_calls import OwnHost, env_host
 
 LATE_S = 60
 """No transaction that ends a trajectory takes longer."""
@@ -60,7 +61,8 @@ def forget_history() -> None:
     EndedMinute.objects.filter(minute__lt=oldest).delete()
 
 
-def sample_host(*, host: str) -> None:
+@env_host.request
+def sample_host(host: OwnHost) -> None:
     """One look at a host, and what ended meanwhile, for the history charts."""
     row = Host.objects.get(name=host)
     phases: Counter[str] = Counter(

@@ -12,6 +12,7 @@ from django.utils import timezone
 from webapp.fleet.models import Host
 from webapp.fleet.queries.env_capacity import slots_of_host
 from webapp.fleet.services.operations import asked_operations
+from webapp.lib.remote_calls import OwnHost, OwnWorker, env_host
 from webapp.lib.statements.short_statements import Sql, compiled, first_row
 
 TAKE_OVER_AFTER = timedelta(seconds=4)
@@ -68,6 +69,7 @@ def claim_mirror(*, host: str, by: str, again: bool = False, queued: Sql = NOTHI
     return HostNow(bool(is_draining), num_slots, bool(has_operations), bool(has_queued))
 
 
-def hand_over_mirror(*, host: str, by: str) -> None:
+@env_host.request
+def hand_over_mirror(host: OwnHost, by: OwnWorker) -> None:
     """The mirroring worker stops: another one may follow at once."""
     Host.objects.filter(name=host, mirrored_by=by).update(mirrored_at=None)

@@ -11,6 +11,7 @@ from webapp.fleet.models import Host, JoinedHost, Worker, WorkerStatus
 from webapp.fleet.reported_values import ReportedGpu
 from webapp.fleet.services.joined_silence import SILENCE
 from webapp.lib.heartbeat_age import silent_for
+from webapp.lib.remote_calls import OwnWorker, any_host, gpu_host
 from webapp.lib.statements.short_statements import first_row
 from webapp.live.event_publishing import publish
 
@@ -68,7 +69,8 @@ def _require_free(name: str, host: str, *, is_joined: bool) -> None:
         raise NameTaken(f"a joined host is called {host}, too; revoke it, or rename one of the two")
 
 
-def record_gpus(*, name: str, gpus: list[ReportedGpu], cpu_places: int = 0, address: str = "") -> None:
+@gpu_host.request
+def record_gpus(name: OwnWorker, gpus: list[ReportedGpu], cpu_places: int = 0, address: str = "") -> None:
     """Which GPUs a gpu worker sees; an empty list says that it looked and there is none.
 
     `address`: where other gpu hosts reach its own; "" = they do not.
@@ -76,8 +78,9 @@ def record_gpus(*, name: str, gpus: list[ReportedGpu], cpu_places: int = 0, addr
     Worker.objects.filter(name=name).update(gpus=gpus, cpu_places=cpu_places, address=address)
 
 
+@any_host.request
 @transaction.atomic
-def stop_worker(*, name: str, pid: int) -> None:
+def stop_worker(name: OwnWorker, pid: int) -> None:
     """A worker said goodbye."""
     if Worker.objects.filter(name=name, pid=pid).update(status=WorkerStatus.STOPPED):
         publish("fleet", "worker.stopped", {"worker": name})

@@ -4,6 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from webapp.accounts.services.audit_log import log_viewing
+from webapp.lib.remote_calls import OwnTrajectory, env_host
 from webapp.live.event_publishing import publish
 from webapp.screens.models import (
     ACTIVE_CONTROLS,
@@ -23,8 +24,9 @@ def open_screen(*, trajectory_id: int, addresses: list[str]) -> None:
     publish(stream_of(trajectory_id), "screen.opened", {"trajectory": trajectory_id})
 
 
+@env_host.report
 @transaction.atomic
-def close_screen(*, trajectory_id: int) -> None:
+def close_screen(trajectory_id: OwnTrajectory) -> None:
     """The desktop goes to another trajectory; its control ends."""
     Screen.objects.filter(trajectory_id=trajectory_id).delete()
     for control in Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS):

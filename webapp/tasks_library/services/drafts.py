@@ -12,6 +12,7 @@ from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.experiments.models.tasks import WORKBENCH
 from webapp.experiments.services.task_sets import write_tasks
+from webapp.lib.remote_calls import OwnTrajectory, env_host
 from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import publish
 from webapp.tasks_library.models import Draft, Moment
@@ -71,9 +72,10 @@ def start_here(*, draft: Draft) -> None:
     _announce(draft.trajectory_id)
 
 
+@env_host.report
 @transaction.atomic
-def note_step(*, trajectory_id: int, index: int, error: str) -> None:
-    """A step was done at the desktop, or failed."""
+def note_draft_step(trajectory_id: OwnTrajectory, index: int, error: str) -> None:
+    """A step was done at the desktop; `error`: why it failed."""
     draft = Draft.objects.select_for_update().get(trajectory_id=trajectory_id)
     if index < len(draft.steps):
         draft.steps[index] = {**draft.steps[index], "is_done": True, "error": error[:300]}
@@ -81,9 +83,12 @@ def note_step(*, trajectory_id: int, index: int, error: str) -> None:
     _announce(trajectory_id)
 
 
+@env_host.report
 @transaction.atomic
-def note_state(*, trajectory_id: int, moment: Moment, state: dict[str, Any], num_turns: int) -> None:
-    """How the desktop stood; the first state of a moment stays."""
+def note_draft_state(
+    trajectory_id: OwnTrajectory, moment: Moment, state: dict[str, Any], num_turns: int
+) -> None:
+    """How the desktop stood after `num_turns`; the first state of a moment stays."""
     draft = Draft.objects.select_for_update().get(trajectory_id=trajectory_id)
     if getattr(draft, moment) is None:
         setattr(draft, moment, state)

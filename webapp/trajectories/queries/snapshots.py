@@ -1,7 +1,5 @@
 """Snapshots of a trajectory's desktop, and whether it can have any."""
 
-from django.utils import timezone
-
 from training.contracts.config import Capability
 from webapp.trajectories.models import Snapshot, Trajectory
 
@@ -9,11 +7,6 @@ from webapp.trajectories.models import Snapshot, Trajectory
 def can_be_saved(trajectory: Trajectory) -> bool:
     """Whether its provider's desktops can be saved while they run."""
     return trajectory.desktop_config.provider_info.can(Capability.SNAPSHOT)
-
-
-def wants_snapshots(*, trajectory_id: int) -> bool:
-    """True when they are switched on for this trajectory."""
-    return Trajectory.objects.filter(pk=trajectory_id, keeps_snapshots=True).exists()
 
 
 def snapshots_of(trajectory: Trajectory) -> dict[int, Snapshot]:
@@ -28,8 +21,3 @@ def snapshots_of(trajectory: Trajectory) -> dict[int, Snapshot]:
         bound = turn if bound is None or turn is None else min(bound, turn)
         at = at.group.parent
     return dict(sorted(found.items()))
-
-
-def age_s(created_at: float) -> float:
-    """Of a snapshot whose host says when it was taken (seconds since the epoch)."""
-    return max(0.0, timezone.now().timestamp() - created_at)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
 from webapp.fleet.services.workers import is_silent
+from webapp.lib.remote_calls import OwnTrajectory, env_host
 from webapp.lib.transitions import sources_of
 from webapp.trajectories.models import RUNNING, Trajectory
 from webapp.trajectories.services.announcements import announce, announce_work
@@ -140,7 +141,8 @@ def live_on_desktop(name: str) -> list[int]:
     return list(rows.values_list("pk", flat=True))
 
 
-def take_desktop_away(*, trajectory_id: int, error: str) -> bool:
+@env_host.request
+def take_away(trajectory_id: OwnTrajectory, error: str) -> bool:
     """An operator took its desktop: errored, and its place is run again. False when it had ended."""
     return end_trajectory(
         trajectory_id=trajectory_id,

@@ -12,7 +12,7 @@ from webapp.dispatcher import place_experiments as dispatcher
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.queries.attempts import crash_limit_reached
-from webapp.experiments.queries.gangs import gathering_of
+from webapp.experiments.queries.gangs import gathering
 from webapp.experiments.services import attempts, gangs
 from webapp.experiments.services.experiments import resume_experiment
 from webapp.fleet.models import Worker
@@ -141,10 +141,10 @@ def test_each_host_comes_once_and_only_while_the_attempt_lasts() -> None:
     assert found.gang_secret == "pem"
     assert come(1, "gpu@b") is not None, "it did not get the answer"
     assert come(1, "gpu@b", port=2) is None, "a job that was sent twice"
-    assert gathering_of(attempt.pk).missing == ("gpu@a", "gpu@c")
+    assert gathering(attempt.pk).missing == ("gpu@a", "gpu@c")
     gangs.leave_gang(attempt_id=attempt.pk, host=1, problem="no such model")
     gangs.leave_gang(attempt_id=attempt.pk, host=1, problem="something later")
-    found = gathering_of(attempt.pk)
+    found = gathering(attempt.pk)
     assert (found.problems, found.has_failed) == (("gpu@b: no such model",), True)
     assert attempt.workers == ["gpu@a", "gpu@b", "gpu@c"]
 
