@@ -98,7 +98,7 @@ ROOMS: tuple[Room, ...] = (
     ),
     Room(
         "training/actions/dialects",
-        tests=("tests/training/actions", "tests/training/contracts", "tests/training/planning"),
+        tests=tuple(f"tests/training/{room}" for room in ("actions", "contracts", "planning", "render")),
         keeps=("json", "keyboard", "pyautogui", "tool_call"),  # recipes, imports and prompts ask for them
         tables=("training/contracts/config/policy.py",),
         also=("training/planning/presets/osworld-{key}.yaml",),

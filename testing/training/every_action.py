@@ -1,8 +1,9 @@
-"""Hypothesis strategy of actions: every kind, with every part that it can have."""
+"""Hypothesis strategy of actions: every kind, with every part that it can have; and what writers can say."""
 
 from hypothesis import strategies as st
 
 from training.actions.key_names import NAMED
+from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.action import MODIFIER_NAMES
 from training.contracts.types import Action, ActionKind
 
@@ -56,6 +57,10 @@ EVERY_KIND = st.one_of(
     actions(K.TERMINATE, status=st.just("success"), text=TEXT),
 )
 """Every kind of action with every part that it can have."""
+CLICKS = {K.CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK, K.DOUBLE_CLICK}
+POINTED = {*CLICKS, K.TRIPLE_CLICK, K.MOVE}
+STAYS = {K.KEY_DOWN, K.KEY_UP, K.MOUSE_DOWN, K.MOUSE_UP, K.PASTE}
+"""What several dialects have no words for."""
 
 
 def is_diagonal(action: Action) -> bool:
@@ -64,3 +69,27 @@ def is_diagonal(action: Action) -> bool:
 
 def is_answer(action: Action) -> bool:
     return action.kind is K.TERMINATE and action.text is not None
+
+
+def in_json(a: Action) -> bool:
+    return not is_diagonal(a) and (a.kind is not K.MOVE or a.x is not None)
+
+
+def in_tool(a: Action) -> bool:
+    return in_json(a) and (a.kind is not K.DRAG or a.x is None)
+
+
+def in_code(a: Action) -> bool:
+    return not is_diagonal(a) and (len(a.keys) < 2 or a.presses == 1)
+
+
+def by_keyboard(a: Action) -> bool:
+    is_typed = a.kind in (K.TYPE, K.KEY, K.WAIT) or (
+        a.kind is K.TERMINATE and a.status == "success" and not a.text
+    )
+    return is_typed and not newer_parts(a) and not holds(a, "</action>", "</think>")
+
+
+def holds(a: Action, *marks: str) -> bool:
+    """Whether it types a mark that would end the form in which it is written."""
+    return any(mark in (a.text or "") for mark in marks)

@@ -1,6 +1,7 @@
 """Completions of published models and agents, each with the actions that it means or why it means none.
 
-`completions.jsonl` has one a line. The call decides and not the words before it; text behind it stays text.
+`completions.jsonl` has one a line, here and in the folders of dialects. The call decides and not the words
+before it; text behind it stays text.
 """
 
 import json
@@ -11,10 +12,8 @@ from testing.paths import REPOSITORY
 from training.actions.parse_completion import parse_completion
 from training.contracts.config import CoordinateSpace
 
-ROWS = [
-    json.loads(line)
-    for line in (REPOSITORY / "tests/training/actions/completions.jsonl").read_text().splitlines()
-]
+FILES = sorted((REPOSITORY / "tests/training/actions").rglob("completions.jsonl"))
+ROWS = [json.loads(line) for file in FILES for line in file.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])

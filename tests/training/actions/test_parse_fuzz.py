@@ -13,6 +13,7 @@ from training.contracts.config import CoordinateSpace
 from training.contracts.types import ParsedCompletion
 
 SCREEN = (512, 384)
+NAMES_OF_DIALECTS = ("auto", *(row.name for row in DIALECTS))
 FRAGMENTS = st.sampled_from(
     [
         '{"action":"left_click","coordinate":[',
@@ -59,7 +60,7 @@ def check(parsed: ParsedCompletion) -> None:
 @settings(max_examples=600)
 @given(st.one_of(SOUP, CALLS, st.text()))
 def test_any_text_is_an_action_or_an_error(text):
-    for dialect in ("auto", "json", "pyautogui", "keyboard", "ui-tars", "holo", "openai"):
+    for dialect in NAMES_OF_DIALECTS:
         check(parse_completion(text, dialect=dialect, screen=SCREEN))
 
 
@@ -106,7 +107,7 @@ PIECES = (" ", "\n", "\t", "`", "```", "{", "{ ", "<action>", "<done", "Action:"
 BEFORE = ("", "```", '{"', "<action>", "pyautogui.", "Action: ")
 
 
-@pytest.mark.parametrize("dialect", ["auto", *(row.name for row in DIALECTS)])
+@pytest.mark.parametrize("dialect", NAMES_OF_DIALECTS)
 def test_runs_of_one_piece_take_no_square_of_their_length(dialect):
     for piece, before in product(PIECES, BEFORE):
         run = piece * ((MAX_COMPLETION_CHARACTERS - 20) // len(piece))

@@ -1,115 +1,31 @@
 """What a writer writes, its parser reads as the same action; what it cannot say it refuses whole."""
 
 import json
+from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testing.training.every_action import AT, EVERY_KIND, SCREEN, actions, is_answer, is_diagonal
+from testing.training.every_action import AT, EVERY_KIND, SCREEN, actions
 from training.actions.completion_text import completion_text, format_action
 from training.actions.coordinates import model_point
 from training.actions.dialects.registry import DIALECTS
 from training.actions.key_names import ALIASES, MODIFIERS
 from training.actions.parse_completion import parse_completion
-from training.actions.write.unsaid_parts import newer_parts
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 
 K = ActionKind
 NAMES = tuple(row.name for row in DIALECTS)
-CLICKS = {K.CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK, K.DOUBLE_CLICK}
-POINTED = {*CLICKS, K.TRIPLE_CLICK, K.MOVE}
-SCROLL_NOTCHES, WAIT_S = 5, 5.0
-"""What UI-TARS' words mean, which have no number."""
-STAYS = {K.KEY_DOWN, K.KEY_UP, K.MOUSE_DOWN, K.MOUSE_UP, K.PASTE}
 
 
-def in_json(a: Action) -> bool:
-    return not is_diagonal(a) and (a.kind is not K.MOVE or a.x is not None)
-
-
-def in_tool(a: Action) -> bool:
-    return in_json(a) and (a.kind is not K.DRAG or a.x is None)
-
-
-def in_code(a: Action) -> bool:
-    return not is_diagonal(a) and (len(a.keys) < 2 or a.presses == 1)
-
-
-def by_keyboard(a: Action) -> bool:
-    is_typed = a.kind in (K.TYPE, K.KEY, K.WAIT) or (
-        a.kind is K.TERMINATE and a.status == "success" and not a.text
-    )
-    return is_typed and not newer_parts(a) and not holds(a, "</action>", "</think>")
-
-
-def holds(a: Action, *marks: str) -> bool:
-    """Whether it types a mark that would end the form in which it is written."""
-    return any(mark in (a.text or "") for mark in marks)
-
-
-CAN_SAY = {
-    "json": in_json,
-    "tool-call": in_tool,
-    "xml-call": lambda a: in_tool(a) and not holds(a, "</parameter>", "</think>"),
-    "evocua": lambda a: (
-        in_tool(a) and not newer_parts(a) and (a.kind not in STAYS or a.kind in (K.KEY_DOWN, K.KEY_UP))
-    ),
-    "gui-owl": lambda a: (
-        in_json(a)
-        and not newer_parts(a)
-        and not is_answer(a)
-        and a.kind not in STAYS | {K.TRIPLE_CLICK}
-        and (a.kind not in POINTED or a.x is not None)
-        and (a.kind is not K.SCROLL or (a.x is None and not a.scroll_x))
-        and (a.kind is not K.DRAG or a.x is not None)
-    ),
-    "holo": lambda a: (
-        in_json(a)
-        and not newer_parts(a)
-        and a.kind not in STAYS
-        and (a.kind not in POINTED | {K.DRAG} or a.x is not None)
-    ),
-    "anthropic": lambda a: (
-        not is_diagonal(a)
-        and not is_answer(a)
-        and newer_parts(a).keys() <= {"modifiers", "hold_s"}
-        and (a.kind is not K.MOVE or a.x is not None)
-        and (a.kind is not K.DRAG or not a.modifiers)
-        and (a.kind not in STAYS or (a.kind in (K.MOUSE_DOWN, K.MOUSE_UP) and a.x is None))
-    ),
-    "openai": lambda a: (
-        newer_parts(a).keys() <= {"modifiers"}
-        and all(key.lower() == key or len(key) > 1 or len(key.lower()) > 1 for key in a.keys)
-        and (a.kind in (K.TYPE, K.KEY, K.SCROLL) or (a.kind in CLICKS | {K.MOVE, K.DRAG} and a.x is not None))
-    ),
-    "ui-tars": lambda a: (
-        not newer_parts(a)
-        and (
-            a.kind in (K.TYPE, K.KEY)
-            or (a.kind in (K.KEY_DOWN, K.KEY_UP) and len(a.keys) == 1)
-            or (a.kind is K.SCROLL and sorted((abs(a.scroll_x), abs(a.scroll_y))) == [0, SCROLL_NOTCHES])
-            or (a.kind is K.WAIT and a.seconds == WAIT_S)
-            or (a.kind is K.TERMINATE and not (a.status == "failure" and a.text))
-            or (a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG) and a.x is not None)
-        )
-    ),
-    "pyautogui": lambda a: in_code(a) and not is_answer(a),
-    "opencua": lambda a: in_code(a) and not holds(a, "```"),
-    "keyboard": by_keyboard,
-    "keyboard-mouse": lambda a: (
-        by_keyboard(a)
-        or (not newer_parts(a) and a.kind is K.SCROLL and a.x is None and not is_diagonal(a))
-        or (
-            not newer_parts(a)
-            and a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG)
-            and a.x is not None
-        )
-    ),
-}
-"""What a writer may not refuse."""
+def can_say(dialect: str) -> Callable[[Action], bool]:
+    """What its writer may not refuse: `can_say.py` of the dialect's tests."""
+    module = import_module(f"tests.training.actions.dialects.{dialect.replace('-', '_')}.can_say")
+    return module.can_say
 
 
 def parse(text: str, dialect: str) -> Action | None:
@@ -122,7 +38,7 @@ def parse(text: str, dialect: str) -> Action | None:
 @settings(max_examples=250)
 @given(action=EVERY_KIND)
 def test_every_dialect_reads_what_it_writes_and_refuses_the_rest_by_name(dialect, action):
-    if not CAN_SAY[dialect](action):
+    if not can_say(dialect)(action):
         with pytest.raises(ValueError, match=rf"{dialect}|keyboard|no dialect|no one call|the tool's|json"):
             format_action(action, dialect, CoordinateSpace.SCREEN, SCREEN)
         return

@@ -18,7 +18,6 @@ TWO = [
         '"function":{"name":"computer_use","arguments":"{\\"action\\":\\"wait\\",\\"time\\":1}"}}]}',
     ),
     ("keyboard", "I do <action>sendkey a</action> then <action>wait 1</action>"),
-    ("keyboard-mouse", "<action>sendkey a</action><action>wait 1</action>"),
 ]
 
 
@@ -35,12 +34,6 @@ def test_several_actions_are_read_in_order(dialect, text):
 def test_more_than_allowed_is_an_error_that_says_the_number(dialect, text):
     parsed = parse_completion(text, dialect=dialect, screen=(512, 384))
     assert parsed.error == "more than one action: 2, where prompt.actions_per_turn allows 1"
-
-
-def test_ui_tars_calls_stand_one_to_a_line():
-    text = "Thought: x\nAction: click(start_box='(1,2)')\n\nhotkey(key='ctrl s')"
-    parsed = parse_completion(text, dialect="ui-tars", screen=(512, 384), most=4)
-    assert [action.kind for action in parsed.actions] == ["click", "key"]
 
 
 def test_nothing_stands_behind_the_end():

@@ -62,10 +62,10 @@ def test_a_preset_may_stand_on_another_one(tmp_path: Path) -> None:
     (tmp_path / "below.yaml").write_text(below)
     over = tmp_path / "over.yaml"
     over.write_text(
-        "title: O\nsummary: o\ngroup: start\nbase: below\nconfig:\n  prompt:\n    dialect: ui-tars\n"
+        "title: O\nsummary: o\ngroup: start\nbase: below\nconfig:\n  prompt:\n    dialect: pyautogui\n"
     )
     prompt = {preset.name: preset.config.prompt for preset in load_presets(tmp_path)}["over"]
-    assert (prompt.style, prompt.dialect) == ("tool-call", "ui-tars")
+    assert (prompt.style, prompt.dialect) == ("tool-call", "pyautogui")
     over.write_text("title: O\nsummary: o\ngroup: start\nbase: other\n")
     with pytest.raises(ValueError, match=r"over.yaml: base: there is no file other.yaml"):
         load_presets(tmp_path)

@@ -34,11 +34,6 @@ def test_several_actions_are_one_completion_that_means_the_same(dialect, read):
     assert parse_completion(text, dialect=dialect, screen=SCREEN, most=3).actions == read
 
 
-def test_a_dialect_that_reads_the_last_action_only_cannot_write_several():
-    with pytest.raises(ValueError, match="the ui-tars dialect reads the last one only"):
-        turn_text(Writer(dialect="ui-tars", actions_per_turn=3), TURN, SCREEN)
-
-
 def test_more_than_the_prompt_allows_cannot_be_written():
     with pytest.raises(ValueError, match="3 actions in one completion: more than one action: 3"):
         turn_text(Writer(dialect="json", actions_per_turn=2), TURN, SCREEN)
