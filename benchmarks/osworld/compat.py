@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import django
@@ -49,7 +50,7 @@ def main() -> int:
         places += ["--templates", str(options.templates or folder / "templates")]
         with running_host(folder / "h", *places, "--warm-limit", "0"):  # a spare machine would cost a boot
             found = {name: prove_all(name, families, folder, documents) for name in options.provider}
-            functions = catalogue(folder)
+            functions = catalogue()
         left = [path.name for path in (folder / "osworld").iterdir()]
     return report(found, functions, left, is_whole=options.family is None)
 
@@ -160,16 +161,11 @@ def timed(times: list[float], job: Any) -> Any:
     return result
 
 
-def catalogue(folder: Path) -> Any:
+def catalogue() -> Any:
     """What the installed package offers."""
-    from workers.environments.osworld.child_messages import Catalogue, NoArguments
-    from workers.environments.osworld.child_process import OsworldProcess
-
-    process = OsworldProcess(PYTHON, folder / "osworld", pass_on={}, on_ask=print)
-    try:
-        return process.call("catalogue", NoArguments(), Catalogue, 120.0)
-    finally:
-        process.close()
+    command = [str(PYTHON), "-m", "benchmarks.osworld.function_catalogue"]
+    done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout, object_hook=lambda found: SimpleNamespace(**found))
 
 
 def report(found: dict[str, Any], functions: Any, left: list[str], *, is_whole: bool) -> int:

@@ -17,7 +17,7 @@ from benchmarks.finished_runs import load_and_speed
 from benchmarks.report import finish, print_table
 from training.contracts.types import Task
 from training.tasks.importers import load_tasks
-from training.tasks.supported_by.osworld import needs_network
+from training.tasks.supported_by.osworld import INTERNET, NO_NETWORK
 from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons, reasons_unsupported
 from training.tasks.task_json import LoadError
 
@@ -94,7 +94,9 @@ def _office_figures(reasons: list[tuple[Task, dict[str, str]]]) -> dict[str, flo
     """Tasks that run on a machine of debian-office, which has no internet; and those that only lack that."""
     parts = [[part for part in missing[OFFICE].split("; ") if part] for _, missing in reasons]
     runnable = sum(not found for found in parts)
-    only_network = sum(bool(found) and all(needs_network(part) for part in found) for found in parts)
+    only_network = sum(
+        bool(found) and all(NO_NETWORK in part or INTERNET in part for part in found) for found in parts
+    )
     return {
         "runnable": runnable,
         "share": round(runnable / len(parts), 3),

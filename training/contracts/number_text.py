@@ -45,12 +45,6 @@ def percent_digits(fraction: float, digits: int = 0) -> str:
     return _percent(fraction, digits, signed=False)
 
 
-def points_text(difference: float, digits: int = 0) -> str:
-    """A difference of shares in percentage points with its sign and noun: "+1 point", "−11 points"."""
-    digits_of_it = _percent(difference, digits, signed=True)
-    return f"{digits_of_it} {plural(1 if digits_of_it in ('+1', f'{MINUS}1') else 2, 'point')}"
-
-
 def _percent(fraction: float, digits: int, *, signed: bool) -> str:
     if not isfinite(fraction):
         return str(fraction)

@@ -23,10 +23,6 @@ class Outcome(StrEnum):
     ERRORED = "errored"
     CANCELLED = "cancelled"
 
-    def counts_as_success(self, rule: SuccessRule) -> bool:
-        at_limit = self is Outcome.SOLVED_AT_LIMIT and rule is SuccessRule.STATE
-        return self is Outcome.SOLVED or at_limit
-
 
 class SuccessRule(StrEnum):
     """Which outcomes count as a success."""

@@ -6,7 +6,6 @@ from training.contracts.number_text import (
     counted,
     counted_of,
     fixed_text,
-    points_text,
     rough_duration_text,
     share_text,
     short_text,
@@ -67,9 +66,6 @@ def test_one_has_a_noun_of_its_own():
     ]
     assert counted(1, "entry", "entries") == "1 entry"
     assert counted(3, "entry", "entries") == "3 entries"
-    assert [points_text(value) for value in (0.01, -0.01, 0.014, 0.11, 0.0)] == [
-        "+1 point", "−1 point", "+1 point", "+11 points", "0 points",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

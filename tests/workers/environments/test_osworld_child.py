@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.osworld.compat import catalogue
 from testing.workers.osworld_agent import Agent, png
 from training.contracts.types import Task
 from training.tasks.supported_by.osworld import functions
@@ -23,9 +24,7 @@ from workers.desktops.contract import EnvError
 from workers.environments.osworld.child.download_cache import KeptFiles
 from workers.environments.osworld.child_messages import (
     Act,
-    Catalogue,
     Evaluate,
-    NoArguments,
     Open,
     Opened,
     Prepare,
@@ -34,13 +33,15 @@ from workers.environments.osworld.child_messages import (
 )
 from workers.environments.osworld.child_process import OsworldProcess, remove_abandoned
 from workers.environments.osworld.environment import osworld_task
-from workers.environments.osworld.find_python import FOLDER, installed_level
+from workers.environments.osworld.find_python import FOLDER
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="install it by `make osworld-env`")
 
 PYTHON = FOLDER / "bin" / "python"
 LIMIT_S = 120.0
+LEVEL_FILE = FOLDER / ".deskhand-level"
+HAS_ALL_PACKAGES = LEVEL_FILE.is_file() and LEVEL_FILE.read_text().split()[0] == "full"
 
 
 @dataclass
@@ -225,7 +226,7 @@ def test_an_evaluator_that_breaks_is_an_error(child):
         score(child)
 
 
-@pytest.mark.skipif(installed_level() == "full", reason="level full has every package")
+@pytest.mark.skipif(HAS_ALL_PACKAGES, reason="level full has every package")
 def test_a_metric_whose_package_is_missing_is_an_error_even_if_it_hides_it(child, shared):
     # check_structure_sim answers 0 to every exception.
     (shared.folder / "home" / "a.png").write_bytes(png("red"))
@@ -336,12 +337,12 @@ def test_screenshots_may_come_from_the_worker_instead_of_the_desktop():
         assert "/screenshot" not in made.agent.requests
 
 
-def test_our_list_of_functions_is_that_of_the_installed_package(child):
-    found = child.call("catalogue", NoArguments(), Catalogue, LIMIT_S)
+def test_our_list_of_functions_is_that_of_the_installed_package():
+    found = catalogue()
     for kind, listed in functions().items():
         assert {entry.name: entry.module for entry in getattr(found, kind)} == listed
     metrics = {entry.name: entry for entry in found.metrics}
-    assert metrics["exact_match"].needs == ()
+    assert metrics["exact_match"].needs == []
     assert "python-docx" in metrics["compare_docx_files"].needs
 
 

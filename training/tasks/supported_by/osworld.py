@@ -102,11 +102,6 @@ def osworld_reason(task: Task, *, programs: Programs | None, allow_host_code: bo
     return "; ".join(dict.fromkeys(_problems(task, programs, allow_host_code)))
 
 
-def needs_network(reason: str) -> bool:
-    """Whether one reason is only that our desktops reach no network."""
-    return NO_NETWORK in reason or INTERNET in reason
-
-
 def _problems(task: Task, programs: Programs | None, allow_host_code: bool) -> Iterator[str]:
     evaluator = task.evaluator
     if not as_list(evaluator.get("func")):

@@ -23,11 +23,6 @@ def next_attempt_number(experiment_id: int) -> int:
     return (last or 0) + 1
 
 
-def is_current(attempt: Attempt) -> bool:
-    """False once the attempt was closed: its worker had been silent for too long."""
-    return Attempt.objects.filter(pk=attempt.pk, ended_at=None).exists()
-
-
 def crash_limit_reached(*, experiment_id: int, max_restarts: int) -> bool:
     """True when the attempts since the last checkpoint used up the restarts."""
     newest = (

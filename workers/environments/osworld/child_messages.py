@@ -107,20 +107,3 @@ class Screenshot(Message):
 
 class Score(Message):
     score: float = Field(ge=0, le=1)
-
-
-class Entry(Message):
-    """One function of the installed DesktopEnv that a task can name."""
-
-    name: str
-    module: str
-    needs: tuple[str, ...]
-    """Optional packages that its code refers to; not every call uses all of them."""
-    lacks: tuple[str, ...]
-    """Those of them that are not installed."""
-
-
-class Catalogue(Message):
-    setup: tuple[Entry, ...]
-    getters: tuple[Entry, ...]
-    metrics: tuple[Entry, ...]

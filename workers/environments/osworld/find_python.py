@@ -8,7 +8,6 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.environments.osworld.child_process import REPOSITORY
 
 FOLDER = REPOSITORY / ".venv-osworld"
-LEVEL_FILE = ".deskhand-level"
 
 
 def find_python(configured: str = "") -> Path:
@@ -18,9 +17,3 @@ def find_python(configured: str = "") -> Path:
         return python
     message = f"OSWorld's environment is not there ({python}); install it by `make osworld-env`"
     raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
-
-
-def installed_level() -> str:
-    """lite, office or full; "" when it is not installed."""
-    file = FOLDER / LEVEL_FILE
-    return file.read_text().split()[0] if file.is_file() else ""

@@ -26,13 +26,12 @@ class Process:
 
     def run(self) -> None:
         from workers.environments.osworld.child.answer_watch import RecordedAnswers
-        from workers.environments.osworld.child.function_catalogue import catalogue
         from workers.environments.osworld.child.session import Session
 
         traffic = RecordedAnswers()
         traffic.watch()
         self._session = Session(traffic, self._wire.ask)
-        calls = {**self._session.calls(), "catalogue": catalogue}
+        calls = self._session.calls()
         self._wire.send({"ready": True})
         while True:
             message = self._wire.receive()

@@ -1,21 +1,26 @@
-"""What the installed DesktopEnv has: metrics, getters and setup steps, and the packages that each needs."""
+"""What the installed DesktopEnv has: metrics, getters and setup steps, and the packages that each needs.
+
+.venv-osworld/bin/python -m benchmarks.osworld.function_catalogue
+"""
 
 import dis
+import json
 import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from desktop_env.controllers.setup import SetupController
-from desktop_env.evaluators import getters, metrics
-
-from workers.environments.osworld.child.missing_packages import PACKAGES, package_of
+from workers.environments.osworld.child.missing_packages import PACKAGES, install, package_of
 
 LIBRARY = "desktop_env."
 
 
 def catalogue() -> dict[str, Any]:
-    """{kind: [{name, module, needs: [package], lacks: [package]}]} of setup, getters, metrics."""
+    """{kind: [{name, module, needs: [package]}]} of setup, getters, metrics."""
+    install()
+    from desktop_env.controllers.setup import SetupController
+    from desktop_env.evaluators import getters, metrics
+
     setup = {
         name.removeprefix("_").removesuffix("_setup"): function
         for name, function in vars(SetupController).items()
@@ -34,12 +39,10 @@ def public(module: types.ModuleType) -> list[tuple[str, Callable]]:
 
 
 def entry(name: str, function: Callable) -> dict[str, Any]:
-    values = list(used_values(function, set()))
     return {
         "name": name,
         "module": function.__module__.rpartition(".")[2],
-        "needs": sorted({package_named(value) for value in values} - {""}),
-        "lacks": sorted({package_of(value) for value in values} - {""}),
+        "needs": sorted({package_named(value) for value in used_values(function, set())} - {""}),
     }
 
 
@@ -70,3 +73,7 @@ def names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from names(constant)
+
+
+if __name__ == "__main__":
+    json.dump(catalogue(), sys.stdout)
