@@ -42,14 +42,10 @@ def share_text(fraction: float, digits: int = 0) -> str:
 
 def percent_digits(fraction: float, digits: int = 0) -> str:
     """A share in percent without its unit, for an interval: "42"."""
-    return _percent(fraction, digits, signed=False)
-
-
-def _percent(fraction: float, digits: int, *, signed: bool) -> str:
     if not isfinite(fraction):
         return str(fraction)
     number = _rounded(Decimal(repr(float(fraction))) * 100, digits)
-    return _with_sign(number, f"{abs(number):,.{digits}f}", signed)
+    return _with_sign(number, f"{abs(number):,.{digits}f}")
 
 
 def short_text(value: float) -> str:
@@ -69,7 +65,7 @@ def _rounded(number: Decimal, digits: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
 
 
-def _with_sign(number: Decimal, digits: str, signed: bool) -> str:
+def _with_sign(number: Decimal, digits: str, signed: bool = False) -> str:
     sign = MINUS if number < 0 else "+" if signed and number > 0 else ""
     return sign + digits
 

@@ -57,3 +57,8 @@ class Handler:
 def handles(route: Route[Asked, Answered], answer: Callable[[TrainerCall, Asked], Answered]) -> Handler:
     """The pair, typed: the function takes what the route asks and gives what it answers."""
     return Handler(route, answer)
+
+
+def takes(route: Route[Asked, Nothing], take: Callable[[TrainerCall, Asked], None]) -> Handler:
+    """The same of a report, which has no answer."""
+    return Handler(route, take)

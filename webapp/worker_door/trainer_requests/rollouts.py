@@ -16,7 +16,7 @@ from webapp.replay.services import injections
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 from webapp.trajectories.services import groups as group_services
-from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused, TrainerCall, handles
+from webapp.worker_door.trainer_requests.contract import RequestRefused, TrainerCall, handles, takes
 
 POLL_S = 0.15
 """A look costs milliseconds and a step takes seconds: three times as many were a sixth of a turn's CPU."""
@@ -80,12 +80,11 @@ def get_finished_groups(call: TrainerCall, query: routes.FinishedQuery) -> route
     return routes.FinishedGroups(cursor=cursor, groups=tuple(group_of(group) for group in groups))
 
 
-def cancel_group(call: TrainerCall, wanted: routes.GroupId) -> Nothing:
+def cancel_group(call: TrainerCall, wanted: routes.GroupId) -> None:
     group = Group.objects.filter(pk=wanted.group_id, experiment_id=call.experiment_id).first()
     if group is None:
         raise RequestRefused(f"group_id: no group {wanted.group_id} in this experiment", 404)
     group_services.cancel_group(group=group)
-    return NOTHING
 
 
 def get_demonstrations(call: TrainerCall, _: Nothing) -> list[WireTrajectory]:
@@ -140,7 +139,7 @@ HANDLERS = (
     handles(routes.TASKS, get_tasks),
     handles(routes.SAMPLE_GROUP, sample_group),
     handles(routes.FINISHED_GROUPS, get_finished_groups),
-    handles(routes.CANCEL_GROUP, cancel_group),
+    takes(routes.CANCEL_GROUP, cancel_group),
     handles(routes.DEMONSTRATIONS, get_demonstrations),
     handles(routes.REPLAY, get_replay),
 )
