@@ -12,7 +12,8 @@ from webapp.experiments.placement.pool import Share
 from webapp.experiments.services import attempts
 from webapp.experiments.services.attempts import record_gpus_held as record_gpus_held
 from webapp.experiments.services.configs import pin_models, record_config
-from webapp.experiments.services.waits import record_disk_wait, record_start_wait
+from webapp.experiments.services.waits import tell_disk_wait as tell_disk_wait
+from webapp.experiments.services.waits import tell_start as tell_start
 from webapp.lib.remote_calls import (
     GangAttempt,
     NotYours,
@@ -165,18 +166,6 @@ def start_attempt(
         policy_certificate=policy_certificate,
     )
     fill_free_slots()
-
-
-@gpu_host.report
-def tell_start(attempt_id: OwnAttempt, message: str) -> None:
-    """What it waits for while it starts."""
-    record_start_wait(attempt_of(attempt_id).experiment_id, message)
-
-
-@gpu_host.report
-def tell_disk_wait(attempt_id: OwnAttempt, shortage: str) -> None:
-    """What its next checkpoint waits for; "" = nothing."""
-    record_disk_wait(attempt_of(attempt_id).experiment_id, shortage)
 
 
 @gpu_host.report

@@ -4,20 +4,13 @@ from typing import Literal
 
 from webapp.experiments.log_files import append_log
 from webapp.experiments.services.gpu_samples import GpuLook as GpuLook
-from webapp.experiments.services.gpu_samples import record_gpu_sample as store_sample
+from webapp.experiments.services.gpu_samples import record_gpu_sample as record_gpu_sample
 from webapp.fleet.reported_values import ReportedGpu as ReportedGpu
 from webapp.fleet.services.workers import record_gpus as record_gpus
 from webapp.lib.remote_calls import OwnAttempt, gpu_host
 from webapp.worker_door.attempts import attempt_of
 
 LogName = Literal["trainer", "policy"]
-
-
-@gpu_host.request
-def record_gpu_sample(attempt_id: OwnAttempt, look: GpuLook) -> None:
-    """One look at the attempt's GPUs."""
-    row = attempt_of(attempt_id)
-    store_sample(experiment_id=row.experiment_id, attempt=row.number, look=look)
 
 
 @gpu_host.report

@@ -14,6 +14,7 @@ from webapp.screens import relay_tickets
 from webapp.screens.models import ACTIVE_CONTROLS, Control, HumanInput
 from webapp.screens.models import ControlStatus as ControlStatus
 from webapp.screens.services import controls, screens
+from webapp.screens.services.controls import grant_control as grant_control
 from webapp.screens.services.screens import close_screen as close_screen
 from webapp.worker_door.ownership import require_trajectory
 
@@ -69,12 +70,6 @@ def active_control(trajectory_id: OwnTrajectory) -> ControlNow | None:
         return None
     now = refresh_control(found.pk)
     return now if now.status in ACTIVE_CONTROLS else None
-
-
-@env_host.patient_request
-def grant_control(control_id: OwnControl) -> bool:
-    """Pause the agent for this person; False when they no longer want it."""
-    return controls.grant_control(control=Control.objects.get(pk=control_id))
 
 
 @env_host.patient_request

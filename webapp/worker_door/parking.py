@@ -11,8 +11,9 @@ from webapp.fleet.services import desktops
 from webapp.lib.remote_calls import OwnTrajectory, caller, env_host
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import parking
+from webapp.trajectories.services.turns import reported_trajectory
 from webapp.worker_door.ownership import run_by_caller
-from webapp.worker_door.trajectories import end_errored, reported_trajectory
+from webapp.worker_door.trajectories import end_errored
 
 
 @env_host.request

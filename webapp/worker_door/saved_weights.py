@@ -9,9 +9,11 @@ from django.utils import timezone
 from webapp.checkpoints.queries import copies as copy_queries
 from webapp.checkpoints.queries.copies import CheckpointElsewhere as CheckpointElsewhere
 from webapp.checkpoints.queries.copies import SavedCheckpoint as SavedCheckpoint
-from webapp.checkpoints.queries.copies import not_on_this_host
-from webapp.checkpoints.services import copies, exports
+from webapp.checkpoints.queries.copies import checkpoints_to_resume as checkpoints_to_resume
+from webapp.checkpoints.queries.copies import why_not_here as why_not_here
+from webapp.checkpoints.services import exports
 from webapp.checkpoints.services.copies import forget_copy as forget_copy
+from webapp.checkpoints.services.copies import go_on_from_older as go_on_from_older
 from webapp.checkpoints.services.copies import record_copy as record_copy
 from webapp.checkpoints.services.exports import confirm_removal as confirm_removal
 from webapp.checkpoints.services.exports import fail_export as fail_export
@@ -20,7 +22,6 @@ from webapp.checkpoints.services.exports import record_export_copy as record_exp
 from webapp.checkpoints.services.exports import report_export as report_export
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.remote_calls import (
-    OwnAttempt,
     OwnExport,
     OwnHost,
     OwnWorker,
@@ -28,7 +29,6 @@ from webapp.lib.remote_calls import (
     gpu_host,
 )
 from webapp.reports.model_card import model_card
-from webapp.worker_door.attempts import attempt_of
 from webapp.worker_door.ownership import took_part, works_for, wrote
 
 OTHERS_FIRST = timedelta(seconds=60)
@@ -57,26 +57,6 @@ class HeldExport:
     dtype: str
     copy_prefix: str
     """Where its copy lies in the place of copies."""
-
-
-@gpu_host.patient_request
-def checkpoints_to_resume(attempt_id: OwnAttempt) -> list[SavedCheckpoint]:
-    """Those that are kept, the newest first; none when the attempt is to begin at the beginning."""
-    return copy_queries.checkpoints_to_resume(attempt_of(attempt_id))
-
-
-@gpu_host.patient_request
-def why_not_here(attempt_id: OwnAttempt, newest: SavedCheckpoint, why: str) -> str:
-    """Why the attempt cannot go on, and what helps."""
-    return str(not_on_this_host(attempt_of(attempt_id), newest, why))
-
-
-@gpu_host.patient_request
-def go_on_from_older(
-    attempt_id: OwnAttempt, chosen: SavedCheckpoint, newest: SavedCheckpoint, why: str
-) -> None:
-    """Record that steps are trained anew, since the newest checkpoint was lost with its host."""
-    copies.resume_from_older(attempt_of(attempt_id), chosen, newest, why)
 
 
 @gpu_host.patient_request

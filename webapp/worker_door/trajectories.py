@@ -7,8 +7,6 @@ from django.db import connection, transaction
 from pydantic import Field
 
 from training.contracts.config import RewardConfig
-from training.contracts.metric_finding import MetricFinding
-from training.contracts.milestone import ReachedMilestone
 from training.contracts.types import (
     Limit,
     Purpose,
@@ -32,12 +30,12 @@ from webapp.trajectories.services import turns
 from webapp.trajectories.services.frames import frames_folder as frames_folder
 from webapp.trajectories.services.turns import close_turn as close_turn
 from webapp.trajectories.services.turns import open_turn as open_turn
+from webapp.trajectories.services.turns import record_checks as record_checks
+from webapp.trajectories.services.turns import record_final_screen as record_final_screen
+from webapp.trajectories.services.turns import record_milestones as record_milestones
+from webapp.trajectories.services.turns import reported_trajectory
 from webapp.worker_door.ownership import own_of, require_team, works_for
 
-NAMES = ("experiment", "group", "worker", "status")
-"""Of a trajectory: where its events go. A turn needs no more of its forty columns."""
-MAX_CHECKS = 50
-"""Of one evaluator that are kept."""
 LOOK = """
 SELECT id, status, keeps_snapshots, EXISTS (
     SELECT 1 FROM screens_control
@@ -55,11 +53,6 @@ class TrajectoryNow:
     has_control: bool = False
     """A person wants its desktop, or has it."""
     wants_snapshots: bool = False
-
-
-def reported_trajectory(trajectory_id: int) -> Trajectory:
-    """The row with its NAMES only: the rest is read when it is needed. Raises Trajectory.DoesNotExist."""
-    return Trajectory.objects.only(*NAMES).get(pk=trajectory_id)
 
 
 @env_host.request
@@ -105,26 +98,6 @@ def begin_running(
 def begin_evaluating(trajectory_id: OwnOpenTrajectory) -> None:
     row = reported_trajectory(trajectory_id)
     trajectory_services.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
-
-
-@env_host.report_of_turns
-def record_final_screen(trajectory_id: OwnOpenTrajectory, frame: str) -> None:
-    """What the evaluator is about to judge."""
-    turns.record_final_frame(trajectory=reported_trajectory(trajectory_id), frame=frame)
-
-
-@env_host.report_of_turns
-def record_checks(trajectory_id: OwnOpenTrajectory, checks: list[MetricFinding]) -> None:
-    """What the evaluator looked at, for people."""
-    rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
-    turns.record_checks(trajectory=reported_trajectory(trajectory_id), checks=rows)
-
-
-@env_host.report_of_turns
-def record_milestones(trajectory_id: OwnOpenTrajectory, reached: list[ReachedMilestone]) -> None:
-    """All milestones of its task that were reached up to now."""
-    rows = [one.model_dump(mode="json") for one in reached]
-    turns.record_milestones(trajectory=reported_trajectory(trajectory_id), reached=rows)
 
 
 @env_host.report

@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_task, make_trajectory
+from training.contracts.milestone import ReachedMilestone
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services.turns import record_milestones
 
@@ -27,7 +28,7 @@ def test_milestones_are_reached_while_one_looks_on(
     page.goto(f"/trajectories/{running.pk}/")
     lane = page.get_by_role("region", name="Milestones")
     expect(lane.get_by_text("0 of 2 reached")).to_be_visible()
-    record_milestones(trajectory=running, reached=[{"name": "opened", "turn": 2}])
+    record_milestones(running.pk, [ReachedMilestone(name="opened", turn=2)])
     expect(lane.get_by_text("1 of 2 reached")).to_be_visible()
     lane.get_by_role("link", name="turn 3").click()
     expect(page).to_have_url(f"{page.url.partition('#')[0]}#turn=3")

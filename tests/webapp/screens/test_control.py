@@ -91,14 +91,14 @@ def test_the_next_desktop_is_held_before_its_agent_begins(running, operator, tea
     )
     held = [controls.hold_next(experiment=experiment, user=operator).trajectory_id for _ in range(2)]
     assert held == [sooner.pk, later.pk]
-    assert controls.grant_control(control=Control.objects.get(trajectory=sooner))
+    assert controls.grant_control(Control.objects.get(trajectory=sooner).pk)
 
 
 def test_control_over_a_taken_trajectory_makes_it_no_sample_and_runs_its_place_again(running, operator):
     control = controls.request_control(trajectory=running, user=operator)
     running.refresh_from_db()
     assert running.source == Source.POLICY
-    assert controls.grant_control(control=control)
+    assert controls.grant_control(control.pk)
     running.refresh_from_db()
     again = Trajectory.objects.get(retry_of=running)
     assert running.source == Source.HUMAN
@@ -107,7 +107,7 @@ def test_control_over_a_taken_trajectory_makes_it_no_sample_and_runs_its_place_a
 
 def test_the_trainer_gets_the_place_that_was_run_again_and_never_the_persons(running, operator):
     group = running.group
-    controls.grant_control(control=controls.request_control(trajectory=running, user=operator))
+    controls.grant_control(controls.request_control(trajectory=running, user=operator).pk)
     other = group.trajectories.get(member=1)
     score(Trajectory.objects.get(pk=running.pk), 1.0)
     group.refresh_from_db()
@@ -125,7 +125,7 @@ def test_the_trainer_gets_the_place_that_was_run_again_and_never_the_persons(run
 
 
 def test_an_error_under_a_persons_hands_does_not_run_the_place_a_third_time(running, operator):
-    controls.grant_control(control=controls.request_control(trajectory=running, user=operator))
+    controls.grant_control(controls.request_control(trajectory=running, user=operator).pk)
     end_trajectory(trajectory_id=running.pk, status=TrajectoryStatus.ERRORED, error="lost", error_kind="x")
     assert running.group.trajectories.filter(member=0).count() == 2
     running.group.refresh_from_db()
@@ -135,7 +135,7 @@ def test_an_error_under_a_persons_hands_does_not_run_the_place_a_third_time(runn
 def test_a_trajectory_that_was_cancelled_first_is_not_run_again(running, operator):
     control = controls.request_control(trajectory=running, user=operator)
     end_trajectory(trajectory_id=running.pk, status=TrajectoryStatus.CANCELLED)
-    controls.grant_control(control=control)
+    controls.grant_control(control.pk)
     assert not Trajectory.objects.filter(retry_of=running).exists()
 
 
@@ -186,7 +186,7 @@ def test_a_demonstration_is_a_group_of_one_that_its_person_controls(team, operat
     assert (trajectory.source, trajectory.purpose) == (Source.HUMAN, Purpose.DEMONSTRATION)
     assert (trajectory.group.size, control.user) == (1, operator)
     Trajectory.objects.update(status="running")
-    assert controls.grant_control(control=control)
+    assert controls.grant_control(control.pk)
     assert Trajectory.objects.count() == 1
     score(trajectory, 1.0)
     trajectory.group.refresh_from_db()

@@ -155,7 +155,7 @@ async def test_input_passes_while_control_is_held_and_not_a_moment_longer(web_se
             await heard(desktop, UPDATE)
             assert bytes(desktop.heard) == UPDATE, "input passed although the agent is not paused yet"
 
-            await sync_to_async(controls.grant_control)(control=control)
+            await sync_to_async(controls.grant_control)(control.pk)
             await socket.send(CLICK + KEY + UPDATE)  # at once: nothing that a person does is lost
             await heard(desktop, UPDATE + CLICK + KEY + UPDATE)
             await sync_to_async(controls.hand_back_control)(control=control)

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from webapp.experiments.models import Attempt, CheckpointRecord
 from webapp.experiments.queries.checkpoints import MODEL_FOLDER, CheckpointRefused
+from webapp.lib.remote_calls import OwnAttempt, gpu_host
 
 MOST_AT_ONCE = 16
 """Records that a worker looks at in one round; the newest first."""
@@ -32,19 +33,23 @@ class SavedCheckpoint:
     """Where it lies in the place of copies."""
 
 
-def checkpoints_to_resume(attempt: Attempt) -> list[SavedCheckpoint]:
+@gpu_host.patient_request
+def checkpoints_to_resume(attempt_id: OwnAttempt) -> list[SavedCheckpoint]:
     """Those that are kept, the newest first; none when the attempt is to begin at the beginning."""
+    attempt = Attempt.objects.get(pk=attempt_id)
     if attempt.resumed_step is None:
         return []
     kept = CheckpointRecord.objects.filter(experiment_id=attempt.experiment_id, deleted_at=None)
     return _saved(kept.order_by("-id"))
 
 
-def not_on_this_host(attempt: Attempt, newest: SavedCheckpoint, why: str) -> CheckpointElsewhere:
+@gpu_host.patient_request
+def why_not_here(attempt_id: OwnAttempt, newest: SavedCheckpoint, why: str) -> str:
     """Why the attempt cannot go on, and what helps."""
+    attempt = Attempt.objects.get(pk=attempt_id)
     earlier = attempt.experiment.attempts.filter(number__lt=attempt.number).order_by("-number").first()
     where = f" (attempt {earlier.number} ran on {earlier.worker_name})" if earlier else ""
-    return CheckpointElsewhere(
+    return (
         f"the checkpoint of step {newest.step}, {newest.path}, is not on the host of {attempt.worker_name}"
         f"{where} and could not be fetched ({why}). Nothing was begun anew. Copy the folder to the same path "
         "here, or drain this worker so that the other host goes on, then resume; with a shared "

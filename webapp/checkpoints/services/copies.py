@@ -6,12 +6,16 @@ from django.utils import timezone
 from webapp.checkpoints.queries.copies import SavedCheckpoint
 from webapp.experiments.models import Attempt, CheckpointRecord
 from webapp.experiments.services.statuses import record_incident
-from webapp.lib.remote_calls import OwnCheckpoint, gpu_host
+from webapp.lib.remote_calls import OwnAttempt, OwnCheckpoint, gpu_host
 
 
+@gpu_host.patient_request
 @transaction.atomic
-def resume_from_older(attempt: Attempt, chosen: SavedCheckpoint, newest: SavedCheckpoint, why: str) -> None:
+def go_on_from_older(
+    attempt_id: OwnAttempt, chosen: SavedCheckpoint, newest: SavedCheckpoint, why: str
+) -> None:
     """Record that steps are trained anew, since the newest checkpoint was lost with its host."""
+    attempt = Attempt.objects.get(pk=attempt_id)
     Attempt.objects.filter(pk=attempt.pk).update(resumed_step=chosen.step)
     message = (
         f"Attempt {attempt.number} goes on from step {chosen.step}: the checkpoint of step {newest.step}, "

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from webapp.experiments.models import GpuSample
+from webapp.experiments.models import Attempt, GpuSample
+from webapp.lib.remote_calls import OwnAttempt, gpu_host
 
 GPU_SAMPLES_KEPT = timedelta(days=14)
 """One every ten seconds makes 8640 a day."""
@@ -20,11 +21,13 @@ class GpuLook:
     processes: list[dict[str, Any]]
 
 
-def record_gpu_sample(*, experiment_id: int, attempt: int, look: GpuLook) -> None:
-    """Store one look at the GPUs; pages ask for them by themselves."""
+@gpu_host.request
+def record_gpu_sample(attempt_id: OwnAttempt, look: GpuLook) -> None:
+    """One look at the attempt's GPUs; pages ask for them by themselves."""
+    attempt = Attempt.objects.get(pk=attempt_id)
     GpuSample.objects.create(
-        experiment_id=experiment_id,
-        attempt=attempt,
+        experiment_id=attempt.experiment_id,
+        attempt=attempt.number,
         at=timezone.now(),
         gpus=look.gpus,
         processes=look.processes,

@@ -2,14 +2,17 @@
 
 from django.db import transaction
 
-from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
+from webapp.experiments.models import ACTIVE_STATUSES, Attempt, Experiment, ExperimentStatus
 from webapp.experiments.services.statuses import publish_status
+from webapp.lib.remote_calls import OwnAttempt, gpu_host
 
 WAITS = "Waits for disk space to save a checkpoint: "
 
 
-def record_disk_wait(experiment_id: int, shortage: str) -> None:
-    """Show on its page what is missing, or, with "", that it goes on; says nothing twice."""
+@gpu_host.report
+def tell_disk_wait(attempt_id: OwnAttempt, shortage: str) -> None:
+    """What its next checkpoint waits for, or, with "", that it goes on; says nothing twice."""
+    experiment_id = _experiment_of(attempt_id)
     with transaction.atomic():
         row = Experiment.objects.filter(pk=experiment_id, status__in=ACTIVE_STATUSES).first()
         if row is None or (not shortage and not row.message.startswith(WAITS)):
@@ -20,8 +23,10 @@ def record_disk_wait(experiment_id: int, shortage: str) -> None:
             publish_status(experiment_id, ExperimentStatus(row.status), message)
 
 
-def record_start_wait(experiment_id: int, message: str) -> None:
-    """Show `message` on its page; does nothing once it has started."""
+@gpu_host.report
+def tell_start(attempt_id: OwnAttempt, message: str) -> None:
+    """What it waits for while it starts."""
+    experiment_id = _experiment_of(attempt_id)
     with transaction.atomic():
         reason = (
             Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.STARTING)
@@ -30,3 +35,7 @@ def record_start_wait(experiment_id: int, message: str) -> None:
         )
         if reason:
             publish_status(experiment_id, ExperimentStatus.STARTING, message)
+
+
+def _experiment_of(attempt_id: int) -> int:
+    return Attempt.objects.values_list("experiment_id", flat=True).get(pk=attempt_id)

@@ -19,6 +19,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action, log_viewing
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.lib.remote_calls import OwnControl, env_host
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 from webapp.screens.models import (
@@ -119,9 +120,11 @@ def hold_next(*, experiment: Experiment, user: User, is_watch: bool = False) -> 
     raise NotControllable("No trajectory is about to begin; try again when the next step samples.")
 
 
+@env_host.patient_request
 @transaction.atomic
-def grant_control(*, control: Control) -> bool:
-    """The agent is paused; False when the request is over. The trajectory leaves its group here."""
+def grant_control(control_id: OwnControl) -> bool:
+    """Pause the agent for this person; False when they no longer want it. The trajectory leaves its group."""
+    control = Control.objects.get(pk=control_id)
     if not move_control(control, ControlStatus.HELD, held_at=timezone.now()):
         return False
     take_out_of_group(trajectory_id=control.trajectory_id)

@@ -6,6 +6,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from training.contracts.metric_finding import MetricFinding
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, Observation, Source, TrajectoryStatus, Turn
 from webapp.lib.remote_calls import OwnOpenTrajectory, env_host
@@ -16,7 +18,16 @@ from webapp.trajectories.pictures.telling_frame import most_telling
 from webapp.trajectories.services.announcements import announce, stream_of, streams_of
 
 COUNTED = {"num_prompt_tokens": 0, "num_completion_tokens": 0}
-"""Counted from the first turn on; NULL is for those of before tokens were counted."""
+"""Counted from the first turn on."""
+NAMES = ("experiment", "group", "worker", "status")
+"""Of a trajectory: where its events go. A turn needs no more of its forty columns."""
+MAX_CHECKS = 50
+"""Of one evaluator that are kept."""
+
+
+def reported_trajectory(trajectory_id: int) -> Trajectory:
+    """The row with its NAMES only: the rest is read when it is needed. Raises Trajectory.DoesNotExist."""
+    return Trajectory.objects.only(*NAMES).get(pk=trajectory_id)
 
 
 @env_host.report_of_turns
@@ -117,13 +128,13 @@ def _count(trajectory_id: int, turn: Turn) -> None:
         update_row(Trajectory, {"id": trajectory_id}, add=added)
 
 
-def record_final_frame(*, trajectory: Trajectory, frame: str) -> None:
+@env_host.report_of_turns
+def record_final_screen(trajectory_id: OwnOpenTrajectory, frame: str) -> None:
     """Keep the screen that the evaluator is about to judge, and choose what lists show."""
-    turns = TurnRecord.objects.filter(trajectory=trajectory).order_by("index")
+    turns = TurnRecord.objects.filter(trajectory=trajectory_id).order_by("index")
     thumbnail = most_telling([*turns.values_list("frame", flat=True), frame])
-    Trajectory.objects.filter(pk=trajectory.pk).update(
-        final_frame=frame, last_frame=frame, thumbnail=thumbnail
-    )
+    row = Trajectory.objects.filter(pk=trajectory_id)
+    row.update(final_frame=frame, last_frame=frame, thumbnail=thumbnail)
 
 
 def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str, Any]]]) -> None:
@@ -133,15 +144,20 @@ def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str,
     update_each(TurnRecord, {"trajectory": trajectory.pk}, "terms", by="index", values=terms)
 
 
-def record_checks(*, trajectory: Trajectory, checks: list[dict[str, Any]]) -> None:
-    """What its evaluator looked at."""
-    Trajectory.objects.filter(pk=trajectory.pk).update(checks=checks)
+@env_host.report_of_turns
+def record_checks(trajectory_id: OwnOpenTrajectory, checks: list[MetricFinding]) -> None:
+    """What the evaluator looked at, for people."""
+    rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
+    Trajectory.objects.filter(pk=trajectory_id).update(checks=rows)
 
 
-def record_milestones(*, trajectory: Trajectory, reached: list[dict[str, Any]]) -> None:
-    """All milestones that it reached up to now."""
+@env_host.report_of_turns
+def record_milestones(trajectory_id: OwnOpenTrajectory, reached: list[ReachedMilestone]) -> None:
+    """All milestones of its task that were reached up to now."""
+    trajectory = reported_trajectory(trajectory_id)
+    rows = [one.model_dump(mode="json") for one in reached]
     with transaction.atomic():
-        Trajectory.objects.filter(pk=trajectory.pk).update(milestones=reached)
+        Trajectory.objects.filter(pk=trajectory_id).update(milestones=rows)
         announce(trajectory, TrajectoryStatus(trajectory.status))
 
 
