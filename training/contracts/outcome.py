@@ -4,8 +4,6 @@ Solved means that the agent reached the state and ended there. OSWorld looks at 
 limit cut the agent off: `SuccessRule.STATE` is that rule.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from training.contracts.types import TrajectoryStatus

@@ -5,8 +5,6 @@ machine who connects in a rank's place would read gradients and run code. The ke
 is. Peers on other hosts are not in its tables: their network is trusted.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Contexts in the layout of an agent's own, for the dialects that have one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

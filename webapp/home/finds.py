@@ -1,7 +1,5 @@
 """What Ctrl+K finds: rows by number, rows by name, and what may be done with an experiment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Model, Q

@@ -1,7 +1,5 @@
 """The first run, step by step: what a person has done of it, and where the next step is done."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User

@@ -1,7 +1,5 @@
 """What the knobs of the launch form show: sections, marks, choices and suggestions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.planning.model_places import TINY_RANDOM

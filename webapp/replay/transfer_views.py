@@ -1,7 +1,5 @@
 """Export to and import from JSON lines."""
 
-from __future__ import annotations
-
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe

@@ -1,7 +1,5 @@
 """Making a task by doing it: the desktop is opened, arranged, and the task is done on it once."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

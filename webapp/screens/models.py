@@ -1,7 +1,5 @@
 """Live screens, who controls them, and what people did there."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from django.conf import settings

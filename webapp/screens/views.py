@@ -1,7 +1,5 @@
 """The page of a live desktop, control of it, and the start of a demonstration."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from django.contrib import messages

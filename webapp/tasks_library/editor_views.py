@@ -1,7 +1,5 @@
 """The page on which people write a task, and what is said of it while they type."""
 
-from __future__ import annotations
-
 import json
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """An example of every verb, check and action of a task, in the schema's words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 NOTE = {"type": "vm_file", "path": "/home/user/note.txt", "dest": "note.txt"}

@@ -1,7 +1,5 @@
 """Tasks that people make at a desktop, until they are saved as tasks."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from django.db import models

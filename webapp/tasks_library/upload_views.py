@@ -1,7 +1,5 @@
 """The page on which people bring in files of tasks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

@@ -1,7 +1,5 @@
 """Task sets, the tasks of one, and one task."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 from django.contrib import messages

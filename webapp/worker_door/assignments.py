@@ -1,7 +1,5 @@
 """Claims of trajectories for a worker, with all that running one needs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Screens that are open to people, control of them, and what people did."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

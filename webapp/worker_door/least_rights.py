@@ -4,8 +4,6 @@ Tables are named by app ("trajectories") or by model ("fleet.Worker"). A role re
 it is named; the owner of the database alone changes tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

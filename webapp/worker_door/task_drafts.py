@@ -1,7 +1,5 @@
 """What the page of a task that a person makes requests of the desktop, and what was seen there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

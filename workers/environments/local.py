@@ -1,7 +1,5 @@
 """Desktops of the desk host on this machine, with our own setup verbs and evaluators."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

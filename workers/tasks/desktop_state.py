@@ -6,8 +6,6 @@
 Files are those of HOME; the content of large ones is left out.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import asdict

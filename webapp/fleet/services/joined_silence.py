@@ -3,8 +3,6 @@
 While the server's port has answered all the time, silence says that the host, or its network, is gone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a preset for GPUs needs of this installation, in one place: each thing, where it is, how to get it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The queue of the inbox: one row for all near-identical entries that wait."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery

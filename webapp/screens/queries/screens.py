@@ -1,7 +1,5 @@
 """Reading: who may watch or control, and how a screen stands at this moment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any

@@ -4,8 +4,6 @@ Invariants: at most one person controls a trajectory's desktop; from the moment 
 trajectory is no sample of the policy; control that is not renewed ends by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """What differs between two states of a desktop (workers/tasks/desktop_state.py)."""
 
-from __future__ import annotations
-
 import posixpath
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of an evaluator that hold after a person did a task and did not before, to choose from."""
 
-from __future__ import annotations
-
 import posixpath
 import shlex
 from collections.abc import Iterator

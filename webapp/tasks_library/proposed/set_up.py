@@ -1,7 +1,5 @@
 """The steps that bring a clean desktop to where a person began: files, folders, programs, windows."""
 
-from __future__ import annotations
-
 import posixpath
 from typing import Any
 

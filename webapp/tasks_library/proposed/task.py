@@ -1,7 +1,5 @@
 """The whole proposal of a draft: a task without words, and the checks that people choose from."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tasks that people make by doing them: what is requested of the desktop, what was seen there, and tries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth.models import User

@@ -1,7 +1,5 @@
 """Prepare Windows images: `python -m workers.desktops.windows disc | register`; see docs/windows.md."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

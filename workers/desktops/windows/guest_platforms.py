@@ -4,8 +4,6 @@ On Windows the agent is a service: it runs as SYSTEM, in session 0, so it reache
 not the user's screen. What must happen there goes through `workers.desktops.windows.user_session`.
 """
 
-from __future__ import annotations
-
 import base64
 import ntpath
 import posixpath

@@ -3,8 +3,6 @@
 IMAGES/NAME/{disk.qcow2, image.json, vars.fd (UEFI only)}; the base disk is never written afterwards.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

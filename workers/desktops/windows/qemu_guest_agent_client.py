@@ -6,8 +6,6 @@ which of the two they talk to. A call that gets no answer closes the connection;
 anew, so a late answer is never taken for another call's. Source: QEMU's qga/qapi-schema.json, 7.2.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import random

@@ -7,8 +7,6 @@ logon; it answers requests that are files:
     BOX\\out\\ID.json {"ok": true, "windows": [...]} | {"ok": false, "message": "..."}
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

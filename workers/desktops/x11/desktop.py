@@ -1,7 +1,5 @@
 """One X11 desktop: its processes and sandbox, how it starts, is cleaned in place, and ends."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -5,8 +5,6 @@ no control -> requested -> agent paused, person acts: [turn opens with the scree
        -> finished: one more turn says so, then the evaluator decides
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 clean -> [steps, what the person arranges]* -> start here -> what the person does -> end
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from webapp.worker_door import task_drafts as calls

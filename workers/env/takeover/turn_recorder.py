@@ -4,8 +4,6 @@ The web process's proxy sees the input and writes it down; here the screen is re
 it showed before each action.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

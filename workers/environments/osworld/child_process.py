@@ -4,8 +4,6 @@
 A child that dies, hangs or writes nonsense is an EnvError of kind infra; every end removes its folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import itertools

@@ -4,8 +4,6 @@ One child process with one DesktopEnv per environment. With our desktops the des
 and resets it; with OSWorld's own providers DesktopEnv reverts its machine itself.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

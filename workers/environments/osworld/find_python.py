@@ -1,7 +1,5 @@
 """Where OSWorld's own Python environment is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from workers.desktops.contract import EnvError, ErrorKind

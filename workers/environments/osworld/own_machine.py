@@ -1,7 +1,5 @@
 """Tree and terminal of a machine of OSWorld's own providers, as DesktopEnv's controller reads them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

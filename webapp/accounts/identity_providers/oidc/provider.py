@@ -3,8 +3,6 @@
 Authlib checks signature, issuer, audience, nonce and end of the ID token; PKCE is always used.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
