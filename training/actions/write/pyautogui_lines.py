@@ -10,9 +10,9 @@ K = ActionKind
 def pyautogui_lines(action: Action, point: WritePoint) -> list[str]:
     """Calls, or one control word. Raises ValueError when there are none."""
     if action.modifiers:
-        return _held(action.modifiers, pyautogui_lines(action.model_copy(update={"modifiers": ()}), point))
+        return held(action.modifiers, pyautogui_lines(action.model_copy(update={"modifiers": ()}), point))
     if action.kind is K.KEY and action.seconds:
-        return _held(action.keys, [f"time.sleep({short_number(action.seconds)})"])
+        return held(action.keys, [f"time.sleep({short_number(action.seconds)})"])
     if action.kind is K.DRAG and action.x is not None:
         end = action.model_copy(update={"x": None, "y": None})
         return [f"pyautogui.moveTo({point_text(action.x, action.y, point)})", *pyautogui_lines(end, point)]
@@ -23,6 +23,7 @@ def pyautogui_lines(action: Action, point: WritePoint) -> list[str]:
     return [pyautogui_call(action, point)]
 
 
-def _held(keys: tuple[str, ...], lines: list[str]) -> list[str]:
+def held(keys: tuple[str, ...], lines: list[str]) -> list[str]:
+    """The lines while `keys` are down."""
     down = [f"pyautogui.keyDown({key_of(key)!r})" for key in keys]
     return [*down, *lines, *(f"pyautogui.keyUp({key_of(key)!r})" for key in reversed(keys))]

@@ -4,14 +4,8 @@ import re
 
 from training.actions.errors import ActionTextError
 from training.actions.typable_text import TYPED_AS_KEYS
-from training.actions.write.pyautogui_call import (
-    key_calls,
-    key_of,
-    point_text,
-    pointer_call,
-    pyautogui_call,
-    scroll_calls,
-)
+from training.actions.write.pyautogui_call import key_calls, key_of, point_text, scroll_calls
+from training.actions.write.pyautogui_lines import held, pyautogui_lines
 from training.contracts.types import Action, ActionKind
 
 PASTING = """import pyperclip, subprocess, time
@@ -32,17 +26,8 @@ def pyautogui_code(action: Action) -> str:
 
     Raises ValueError for `terminate`, which ends the episode instead.
     """
-    return "; ".join([*held_calls(action.modifiers), *_calls(action), *released_calls(action.modifiers)])
-
-
-def held_calls(keys: tuple[str, ...]) -> list[str]:
-    """The calls after which `keys` are down."""
-    return [f"pyautogui.keyDown({key_of(key)!r})" for key in keys]
-
-
-def released_calls(keys: tuple[str, ...]) -> list[str]:
-    """The calls after which they are up again."""
-    return [f"pyautogui.keyUp({key_of(key)!r})" for key in reversed(keys)]
+    plain = action.model_copy(update={"modifiers": ()})
+    return "; ".join(held(action.modifiers, _calls(plain)))
 
 
 def machine_code(action: Action) -> str:
@@ -70,31 +55,22 @@ def _calls(action: Action) -> list[str]:
             raise ValueError("terminate is said to evaluate, not done")
         case ActionKind.TYPE:
             return [_typing(action.text or "")]
-        case ActionKind.PASTE:
-            return [f"pyperclip.copy({action.text!r})", "pyautogui.hotkey('ctrl', 'v')"]
-        case ActionKind.KEY:
+        case ActionKind.KEY if not action.seconds:
             return _chord_calls(action)
-        case ActionKind.KEY_DOWN | ActionKind.KEY_UP:
-            return key_calls(action)
         case ActionKind.SCROLL:
             return scroll_calls(action, at)
         case ActionKind.DRAG:
             start = [f"pyautogui.moveTo({at})"] if at else []
             end = point_text(action.to_x, action.to_y, _pixels)
             return [*start, f"pyautogui.dragTo({end}, duration={DRAG_S}, button={action.button!r})"]
-        case ActionKind.WAIT:
-            return [pyautogui_call(action, _pixels)]
-    return [pointer_call(action, at)]
+    return pyautogui_lines(action, _pixels)
 
 
 def _chord_calls(action: Action) -> list[str]:
-    if action.seconds:
-        pause = f"time.sleep({action.seconds})"
-        return [*held_calls(action.keys), pause, *released_calls(action.keys)]
     if action.presses == 1:
         return [f"pyautogui.hotkey({', '.join(repr(key_of(key)) for key in action.keys)})"]
     last = key_calls(action.model_copy(update={"keys": action.keys[-1:]}))
-    return [*held_calls(action.keys[:-1]), *last, *released_calls(action.keys[:-1])]
+    return held(action.keys[:-1], last)
 
 
 def _pixels(x: int, y: int) -> list[int]:
