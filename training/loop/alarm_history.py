@@ -1,6 +1,5 @@
 """What guards remember of earlier steps; saved with every checkpoint."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +10,8 @@ from training.contracts.config.alarm_limits import AlarmConfig
 class AlarmHistory:
     """What guards remember of earlier steps."""
 
+    entropy: float | None = None
+    """Of the newest step that had one: without an update there is none."""
     max_entropy: float = 0.0
     """Since `temperature` is what it is: the same weights have another entropy at another one."""
     temperature: float | None = None
@@ -31,8 +32,14 @@ class AlarmHistory:
         """Maximum of the steps that were sampled at `temperature` since it last changed; 0 = none was."""
         return self.max_entropy if self.temperature in (None, temperature) else 0.0
 
+    def entropy_at(self, metrics: dict[str, float], temperature: float) -> float | None:
+        """Of a step; of one that made no update, that of the same weights before."""
+        same = self.entropy if self.temperature in (None, temperature) else None
+        return metrics.get("loss/entropy", same)
+
     def remember(self, metrics: dict[str, float], temperature: float, limits: AlarmConfig) -> None:
         """Take a finished step, sampled at `temperature`, into the history."""
+        self.entropy = self.entropy_at(metrics, temperature)
         self.max_entropy, self.temperature = self.max_entropy_at(temperature), temperature
         self.max_entropy = max(self.max_entropy, metrics.get("loss/entropy", 0.0))
         if "optimiser/grad_norm" in metrics:
@@ -42,10 +49,10 @@ class AlarmHistory:
         self.zero_reward_steps = self.zero_reward_steps + 1 if failed else 0
         had_update = "optimiser/grad_norm" in metrics
         self.steps_without_update = 0 if had_update else self.steps_without_update + 1
-        self.settled_steps = self.settled_steps + 1 if is_settled(metrics, limits) else 0
+        self.settled_steps = self.settled_steps + 1 if is_settled(self.entropy, metrics, limits) else 0
 
 
-def is_settled(metrics: dict[str, float], limits: AlarmConfig) -> bool:
+def is_settled(entropy: float | None, metrics: dict[str, float], limits: AlarmConfig) -> bool:
     """Whether a step's policy was sure and its groups alike."""
-    is_sure = metrics.get("loss/entropy", math.inf) < limits.settled_entropy
+    is_sure = entropy is not None and entropy < limits.settled_entropy
     return is_sure and metrics["rollout/zero_variance_fraction"] > limits.settled_flat

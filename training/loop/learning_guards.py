@@ -66,8 +66,8 @@ def no_update(facts: StepFacts) -> Alarm | None:
 
 def settled(facts: StepFacts) -> Alarm | None:
     """A sure policy whose groups are alike: more steps of the same buy nothing."""
-    value, limits = facts.metrics.get("loss/entropy"), facts.config.alarms
-    if value is None or not is_settled(facts.metrics, limits) or facts.is_solved:
+    value, limits = facts.history.entropy_at(facts.metrics, facts.temperature), facts.config.alarms
+    if value is None or not is_settled(value, facts.metrics, limits) or facts.is_solved:
         return None
     if facts.history.settled_steps + 1 < SETTLED_STEPS:
         return None

@@ -175,11 +175,21 @@ def test_a_policy_has_settled_only_when_sure_alike_unsolved_and_for_long(sign: d
 
 def test_history_counts_settled_steps_and_those_without_an_update() -> None:
     kept = AlarmHistory()
-    for metrics in (HEALTHY | SURE, HEALTHY | SURE, without_update(0.0).metrics):
+    flat = without_update(0.0).metrics | {"rollout/zero_variance_fraction": 1.0}
+    for metrics in (HEALTHY | SURE, flat):
         kept.remember(metrics, 1.0, AlarmConfig())
-    assert (kept.settled_steps, kept.steps_without_update) == (0, 1)
+    assert (kept.settled_steps, kept.steps_without_update) == (2, 1)
+    given = replace(facts(flat), history=kept, metrics=flat)
+    assert "settled" in {one.name for one in check_step(given)}, (
+        "all groups alike, and the weights as they were"
+    )
+    kept.remember(HEALTHY, 1.0, AlarmConfig())
+    assert (kept.settled_steps, kept.steps_without_update) == (0, 0)
+    kept.remember(flat, 1.0, AlarmConfig())
+    assert kept.settled_steps == 0, "the newest entropy that is known is not a sure policy's"
     kept.remember(HEALTHY | SURE, 1.0, AlarmConfig())
-    assert (kept.settled_steps, kept.steps_without_update) == (1, 0)
+    kept.remember(flat, 0.5, AlarmConfig())
+    assert kept.settled_steps == 0, "that entropy was of another temperature"
 
 
 def test_history_remembers_what_the_guards_need_and_survives_json() -> None:

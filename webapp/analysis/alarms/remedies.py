@@ -128,7 +128,11 @@ def _fewer_desktops(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
 
 
 def _same_numbers(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
-    return {"engine.dtype": "model", "model.fp32_logits": True}
+    """The same numbers in engine and trainer; where they have them, finer ones."""
+    same: Changes = {"engine.dtype": "model", "model.fp32_logits": True}
+    if (config.engine.dtype, config.model.fp32_logits) == ("model", True):
+        return {"model.dtype": "float32"}
+    return same
 
 
 def _fresher(config: ExperimentConfig, facts: OnsetFacts) -> Changes:

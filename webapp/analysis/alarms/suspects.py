@@ -14,8 +14,8 @@ LEAST_RATIO = 3.0
 """A number that differs by less than this factor is no suspect."""
 BEHAVIOUR = ("tasks.", "model.path", "prompt.", "sampling.", "desktops.max_turns", "desktops.provider")
 """Settings that reach the very first rollouts."""
-LEARNING = ("optimiser.", "algorithm.", "rewards.", "replay.", "lora.")
-"""Settings that do nothing before the first update."""
+LEARNING = ("optimiser.", "algorithm.", "rewards.", "replay.", "lora.", "sampling.temperature")
+"""Settings that do nothing before the first update; the temperature acts on every rollout, early and late."""
 NEVER = {
     "algorithm.groups_per_step",
     "algorithm.num_steps",

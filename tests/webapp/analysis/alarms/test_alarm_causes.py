@@ -113,6 +113,15 @@ def test_where_every_group_fails_demonstrations_are_replayed_and_else_imitated_f
     assert remedy_of(fire(without_entries, name, 5)).changes == {"sft.enabled": "true"}
 
 
+def test_where_engine_and_trainer_have_the_same_numbers_finer_ones_are_the_remedy() -> None:
+    coarse = make_experiment(config={"model": {"dtype": "bfloat16"}})
+    assert remedy_of(fire(coarse, "logprob_drift", 3)).changes == {"model.dtype": "float32"}
+    rounded = make_experiment(config={"model": {"dtype": "bfloat16", "fp32_logits": False}})
+    assert remedy_of(fire(rounded, "logprob_drift", 3)).changes == {"model.fp32_logits": "true"}
+    fine = make_experiment(config={"model": {"dtype": "float32"}})
+    assert not remedy_of(fire(fine, "logprob_drift", 3)).changes, "silent where nothing is known to help"
+
+
 def test_steps_without_an_update_began_with_the_first_of_them() -> None:
     experiment = make_experiment(config={"alarms": {"steps_without_update": 4}})
     assert onset_of_alarm(fire(experiment, "no_update", 6)).step == 3

@@ -61,6 +61,12 @@ def test_a_rate_far_from_the_presets_goes_back_although_completions_are_cut_off(
     assert remedy_of(fire(experiment, "parse_collapse", 2)).changes == {"optimiser.learning_rate": str(rate)}
 
 
+def test_a_policy_that_is_sure_because_it_is_sampled_coldly_is_sampled_as_the_preset_does() -> None:
+    cold = first_desk(sampling={"temperature": 0.3})
+    update(cold, 1, 2, 3)
+    assert remedy_of(fire(cold, "settled", 5)).changes == {"sampling.temperature": "1"}
+
+
 def test_lost_families_come_back_and_the_optimiser_is_left_alone_before_its_first_update() -> None:
     experiment = first_desk(tasks={"families": []}, optimiser={"learning_rate": 1.0})
     babble(experiment, 1)
