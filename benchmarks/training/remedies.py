@@ -5,7 +5,7 @@ opens the alarm's page, presses "Clone with this remedy" and launches what the f
 clone trains for as many steps. Nothing is evaluated. Six healthy runs of three seeds follow.
 
 Bar: at least 10 of 11 remedies. The alarm fired in the first run; in the clone it never did. At the end of
-the healthy runs no alarm stands.
+the healthy runs no alarm stands. Rows of lanes that a call leaves out stay, each with its commit and date.
 
     python -m benchmarks.training.remedies [--lanes parse_collapse] [--steps 3] [--groups 3] [--resume]
 """
@@ -13,14 +13,15 @@ the healthy runs no alarm stands.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks.finished_runs import FinishedRuns, add_resume
-from benchmarks.report import print_table
+from benchmarks.finished_runs import FinishedRuns, Run, add_resume
+from benchmarks.report import RESULTS, print_table
 from testing.browser.chromium import chromium_page, sign_in
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance
@@ -44,7 +45,14 @@ class Lane:
 LANES = {
     "all_zero_rewards": Lane("rollout/success", {"tasks.families": NEVER_SEEN}),
     "entropy_collapse": Lane(
-        "loss/entropy", {"optimiser.learning_rate": 0.006, "alarms.entropy_drop": 0.7}, num_steps=8
+        "loss/entropy",
+        {
+            "algorithm.name": "rejection_fine_tuning",
+            "algorithm.groups_per_step": 6,
+            "optimiser.learning_rate": 0.006,
+            "alarms.entropy_drop": 0.8,
+        },
+        num_steps=6,
     ),
     "grad_norm_explosion": Lane(
         "optimiser/grad_norm", {"optimiser.learning_rate": 0.006, "alarms.grad_norm_factor": 3}, num_steps=8
@@ -97,6 +105,8 @@ HEALTHY_STEPS = 10
 BAR = 10 / 11
 SERIES = sorted({lane.series for lane in LANES.values()})
 LIMIT_S = 900
+START_LIMIT_S = 600.0
+"""On a busy machine."""
 POLL_S = 5.0
 HEADER = ("alarm", "set wrong", "in the first run", "remedy", "in the clone", "bar")
 
@@ -112,7 +122,8 @@ def main() -> int:
     runs = FinishedRuns(name="remedies", budget=budget, resume=options.resume)
     chosen = [lane for lane in options.lanes if lane != HEALTHY]
     keys = [{"lane": HEALTHY, "seed": seed, "try": again} for seed in SEEDS for again in (1, 2)]
-    with Instance() as deskhand:
+    kept = rows_of_others(options.lanes)
+    with Instance(start_timeout_s=START_LIMIT_S) as deskhand:
         rows = [runs.once({"lane": lane}, partial(measure, deskhand, lane, **budget)) for lane in chosen]
         healthy = keys if HEALTHY in options.lanes else []
         calm = [runs.once(key, partial(measure_healthy, deskhand, key["seed"])) for key in healthy]
@@ -121,12 +132,21 @@ def main() -> int:
         print_table(
             ("seed", "alarms at the end"), [(row["seed"], ", ".join(row["standing"])) for row in calm]
         )
-        rows += calm
+    runs.runs = [*kept, *runs.runs]
+    return runs.finish(passed=meets_bar(runs.runs), not_tried=NOT_TRIED)
+
+
+def rows_of_others(lanes: Sequence[str]) -> list[Run]:
+    """What the result file keeps of lanes that this call leaves out."""
+    stored = json.loads((RESULTS / "remedies.json").read_text())["figures"]["runs"]
+    return [row for row in stored if row["lane"] not in lanes]
+
+
+def meets_bar(rows: Sequence[Run]) -> bool:
+    """Of every lane and of six healthy runs."""
     cleared = sum(row["passed"] for row in rows if row["lane"] != HEALTHY)
-    passed = cleared >= BAR * (len(LANES) + len(NOT_TRIED)) and len(rows) == len(LANES) + len(keys)
-    return runs.finish(
-        passed=passed and all(row["passed"] for row in rows if row["lane"] == HEALTHY), not_tried=NOT_TRIED
-    )
+    calm = [row["passed"] for row in rows if row["lane"] == HEALTHY]
+    return cleared >= BAR * (len(LANES) + len(NOT_TRIED)) and len(calm) == 2 * len(SEEDS) and all(calm)
 
 
 def measure(deskhand: Instance, lane: str, *, steps: int, groups: int) -> dict[str, Any]:

@@ -22,8 +22,6 @@ LABELS: dict[TurnPart, tuple[str, str]] = {
     TurnPart.SCREENSHOT: ("screenshot", "Until the screen is at rest, and its picture"),
 }
 """In the order of a turn: label, and a sentence about it."""
-NAMED_SHARE = 0.02
-"""Smaller parts are in the bar, without a number beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +34,6 @@ class TimePart:
     ms: float
     percent: float
     """Of the bar."""
-
-    @property
-    def is_named(self) -> bool:
-        return self.percent >= 100 * NAMED_SHARE
 
 
 @dataclass(frozen=True, slots=True)

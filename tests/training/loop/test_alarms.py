@@ -181,7 +181,7 @@ def test_history_counts_settled_steps_and_those_without_an_update() -> None:
     assert (kept.settled_steps, kept.steps_without_update) == (2, 1)
     given = replace(facts(flat), history=kept, metrics=flat)
     assert "settled" in {one.name for one in check_step(given)}, (
-        "all groups alike, and the weights as they were"
+        "all groups are alike"
     )
     kept.remember(HEALTHY, 1.0, AlarmConfig())
     assert (kept.settled_steps, kept.steps_without_update) == (0, 0)

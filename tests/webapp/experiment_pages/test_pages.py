@@ -174,6 +174,18 @@ def test_the_overview_shows_alarms_stages_and_wall_and_fetches_its_groups(
     assert "all 2 solved it" in page_text(client.get(address))
 
 
+def test_an_alarm_that_was_quiet_at_the_last_step_did_not_stand_to_the_end(client: Client, operator, team):
+    experiment = make_experiment(team=team, status="finished", step=4, ended_at=timezone.now())
+    fired = {"severity": "warning", "value": 1, "limit": 0.8, "message": "Alike", "remedy": "Wait"}
+    experiment.alarms.create(name="zero_variance", since_step=2, step=3, **fired)
+    experiment.alarms.create(name="truncation", since_step=4, step=4, **fired)
+    page = page_text(client.get(f"/experiments/{experiment.pk}/"))
+    assert "Truncation (to the end), Groups without variance (steps 2–3)" in re.sub(r"\s+", " ", page)
+    shown = page_text(client.get(f"/experiments/{experiment.pk}/alarms/zero_variance/"))
+    assert "Fired at steps 2–3" in shown
+    assert "to the end" not in shown
+
+
 @pytest.mark.parametrize("status", ["running", "finished"])
 def test_the_experiment_page_needs_few_queries_however_long_the_experiment_was(
     client: Client, operator, team: Team, django_assert_max_num_queries, status: str

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.template.loader import render_to_string
+from django.utils.html import strip_tags
 
 from training.contracts.turn_trace import TurnPart
 from webapp.lib.turn_time import LABELS, mean_time, time_of
@@ -17,7 +21,14 @@ def test_parts_come_in_the_order_of_a_turn_and_fill_the_bar():
     assert time is not None
     assert [part.name for part in time.parts] == ["report", "decode", "act"]
     assert sum(part.percent for part in time.parts) == pytest.approx(100)
-    assert [part.is_named for part in time.parts] == [False, True, True]
+
+
+def test_the_numbers_beside_the_bar_add_up_to_its_sum():
+    spent = {TurnPart.ACT: 25.0, TurnPart.DECODE: 874.0, TurnPart.REPORT: 1.0}
+    page = render_to_string("trajectories/parts/turn_time.html", {"time": time_of(spent)})
+    words = re.sub(r"\s+", " ", strip_tags(page))
+    assert re.findall(r"(\w+) (\d+)", words) == [("recording", "1"), ("decode", "874"), ("action", "25")]
+    assert "900 ms" in words
 
 
 def test_what_was_stored_as_json_is_read_by_its_names():

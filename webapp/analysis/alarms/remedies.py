@@ -16,7 +16,7 @@ from django.db.models import Count, Q
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from training.contracts.types import Limit
 from webapp.analysis.alarms.evidence import Evidence, evidence_of
-from webapp.analysis.alarms.onset import Onset, onset_of_alarm
+from webapp.analysis.alarms.onset import Onset, fall_of_success, onset_of_alarm
 from webapp.analysis.alarms.suspects import Suspect, suspect_of
 from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import Knob, as_text, knobs
@@ -41,6 +41,8 @@ class OnsetFacts:
     """Of their unparsable turns, those that the limit of completion tokens ended."""
     is_of_the_start: bool = True
     """Before the first update."""
+    has_fallen: bool = False
+    """Success fell far below its best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,8 @@ def _raise_limit(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
 
 
 def _more_variance(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
-    if not facts.is_of_the_start:
+    """Groups of a policy that is as good as ever are alike by its tasks, whatever the optimiser did."""
+    if not facts.is_of_the_start and facts.has_fallen:
         return slower(config, facts)
     size = min(128, 2 * config.algorithm.group_size)
     return CURRICULUM | {"algorithm.group_size": size}
@@ -169,11 +172,12 @@ def remedy_of(alarm: AlarmRecord) -> Remedy:
     """The knobs that change, and where the clone starts."""
     onset = onset_of_alarm(alarm)
     start = checkpoint_before(alarm.experiment, alarm.since_step, alarm.since_at)
-    return Remedy(changes=changes_for(alarm, onset), checkpoint=start)
+    has_fallen = alarm.name == "zero_variance" and fall_of_success(alarm.experiment) is not None
+    return Remedy(changes=changes_for(alarm, onset, has_fallen=has_fallen), checkpoint=start)
 
 
-def changes_for(alarm: AlarmRecord, onset: Onset) -> dict[str, str]:
-    """The knobs that change, with their texts; empty when no knob mends it."""
+def changes_for(alarm: AlarmRecord, onset: Onset, *, has_fallen: bool = False) -> dict[str, str]:
+    """The knobs that change, with their texts; empty when no knob mends it. `has_fallen`: success did."""
     experiment = alarm.experiment
     if alarm.name not in REMEDIES:
         return {}
@@ -182,7 +186,7 @@ def changes_for(alarm: AlarmRecord, onset: Onset) -> dict[str, str]:
         if changes := set_back(experiment, suspect):
             return changes
     evidence = evidence_of(alarm) if alarm.name in BY_TRAJECTORIES else None
-    facts = replace(_facts_of(evidence), is_of_the_start=onset.is_of_the_start)
+    facts = replace(_facts_of(evidence), is_of_the_start=onset.is_of_the_start, has_fallen=has_fallen)
     return changes_in(experiment.settings, REMEDIES[alarm.name](experiment.settings, facts))
 
 

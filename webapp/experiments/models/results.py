@@ -222,6 +222,16 @@ class AlarmRecord(models.Model):
         """What is known of the guard that fired."""
         return guard_of(self.name)
 
+    @property
+    def steps_text(self) -> str:
+        """From its onset until it fired last."""
+        return f"steps {self.since_step}–{self.step}" if self.step > self.since_step else f"step {self.step}"
+
+    @property
+    def stood_to_end(self) -> bool:
+        """Of a run that has ended: whether it fired at the last step, too."""
+        return self.status != AlarmStatus.CLEARED and self.step >= self.experiment.step
+
 
 class Incident(models.Model):
     """Something that happened to the experiment, shown on its page: crash, resume, lost worker."""

@@ -90,6 +90,22 @@ def test_without_a_suspect_the_optimiser_slows_down_after_an_update_and_never_be
 
 
 @pytest.mark.parametrize(
+    ("success", "changed"),
+    [
+        ([0.58, 0.33, 0.67, 0.5, 0.5], ["tasks.curriculum", "algorithm.group_size"]),
+        ([0.58, 0.6, 0.0, 0.0, 0.0], ["optimiser.learning_rate"]),
+    ],
+    ids=["as good as ever", "fell"],
+)
+def test_alike_groups_are_the_optimisers_only_where_success_fell(success: list[float], changed: list[str]):
+    experiment = first_desk()
+    update(experiment, 1, 2)
+    for step, value in enumerate(success, start=1):
+        MetricPoint.objects.create(experiment=experiment, name="rollout/success", step=step, value=value)
+    assert sorted(remedy_of(fire(experiment, "zero_variance", 3)).changes) == sorted(changed)
+
+
+@pytest.mark.parametrize(
     ("success", "step"),
     [
         ([0.38, 0.0, 0.0, 0.0, 0.0, 0.02], 2),
