@@ -55,7 +55,14 @@ LANES = {
         num_steps=6,
     ),
     "grad_norm_explosion": Lane(
-        "optimiser/grad_norm", {"optimiser.learning_rate": 0.006, "alarms.grad_norm_factor": 3}, num_steps=8
+        "optimiser/grad_norm",
+        {
+            "algorithm.groups_per_step": 6,
+            "optimiser.learning_rate": 0.006,
+            "optimiser.warmup_steps": 10,
+            "alarms.grad_norm_factor": 3,
+        },
+        num_steps=12,
     ),
     "logprob_drift": Lane("sync/drift", {"model.dtype": "bfloat16", "alarms.logprob_drift": 1e-5}),
     "logprob_gap": Lane(
@@ -82,12 +89,11 @@ LANES = {
     "settled": Lane(
         "loss/entropy",
         {
-            "sampling.temperature": 0.3,
+            "sampling.temperature": 0.1,
             "algorithm.groups_per_step": 6,
-            "alarms.settled_flat": 0.4,
-            "alarms.settled_entropy": 0.05,
+            "alarms.settled_flat": 0.6,
         },
-        num_steps=5,
+        num_steps=6,
     ),
     "truncation": Lane("rollout/truncation_rate", {"sampling.max_context_tokens": 128}),
     "zero_variance": Lane(
