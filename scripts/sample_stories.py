@@ -74,6 +74,7 @@ def failed_of(run: dict[str, Any]) -> dict[str, Any]:
             **run["experiment"],
             **{"name": FAILED, "note": FAILED_NOTE, "status": ExperimentStatus.FAILED, "message": MESSAGE},
             **{"stage": "grpo", "step": last, "config": {**config, "optimiser": optimiser}},
+            "policy_version": run["experiment"]["policy_version"] - run["experiment"]["step"] + last,
         },
         "stages": [_stage_of_failure(stage) for stage in run["stages"]],
         "metrics": [point for point in run["metrics"] if point[1] <= last],

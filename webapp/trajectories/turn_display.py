@@ -60,12 +60,12 @@ class BriefTurn:
 
     @property
     def weights(self) -> str:
-        """ "v3", "v3 to v4", or "" where no policy acted."""
+        """ "v3", "v3–4" where they changed meanwhile, or "" where no policy acted."""
         if self.version_text is None:
             return ""
         versions = json.loads(self.versions_json or "null") or [int(self.version_text)]
         low, high = min(versions), max(versions)
-        return f"v{low}" if low == high else f"v{low} to v{high}"
+        return f"v{low}" if low == high else f"v{low}–{high}"
 
     @cached_property
     def action(self) -> dict[str, Any] | None:

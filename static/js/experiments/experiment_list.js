@@ -14,8 +14,11 @@ function refreshBar() {
   bar.querySelector("[data-bulk-count]").textContent = count;
   const chosen = boxes().filter((box) => box.checked).map((box) => Number(box.value));
   const ids = chosen.sort((a, b) => a - b).map((id) => `id=${id}`); // the oldest is the baseline
-  for (const link of bar.querySelectorAll("[data-bulk-link]")) link.href = `${link.pathname}?${ids.join("&")}`;
+  for (const link of bar.querySelectorAll("[data-bulk-link]")) {
+    link.href = `${link.pathname}?${ids.join("&")}${link.dataset.bulkLink}`;
+  }
   bar.querySelector("[data-bulk-compare]").classList.toggle("disabled", count < 2);
+  bar.querySelector("[data-bulk-pair]").classList.toggle("disabled", count !== 2);
   for (const box of boxes()) box.closest("tr").classList.toggle("selected", box.checked);
 }
 

@@ -76,6 +76,10 @@ def test_on_a_phone_the_older_of_two_ticked_runs_is_the_baseline(sign_in: SignIn
     page.goto("/experiments/")
     page.get_by_label(f"Select #{newer.pk}").check()
     page.get_by_label(f"Select #{older.pk}").check()
+    difference = page.get_by_role("link", name="First difference")
+    expect(difference).to_have_attribute(
+        "href", f"/experiments/tasks/?id={older.pk}&id={newer.pk}&open=first"
+    )
     page.get_by_role("link", name="Compare").click()
     page.wait_for_url(f"**/compare/?id={older.pk}&id={newer.pk}")
 

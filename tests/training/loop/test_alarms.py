@@ -180,9 +180,7 @@ def test_history_counts_settled_steps_and_those_without_an_update() -> None:
         kept.remember(metrics, 1.0, AlarmConfig())
     assert (kept.settled_steps, kept.steps_without_update) == (2, 1)
     given = replace(facts(flat), history=kept, metrics=flat)
-    assert "settled" in {one.name for one in check_step(given)}, (
-        "all groups are alike"
-    )
+    assert "settled" in {one.name for one in check_step(given)}, "all groups are alike"
     kept.remember(HEALTHY, 1.0, AlarmConfig())
     assert (kept.settled_steps, kept.steps_without_update) == (0, 0)
     kept.remember(flat, 1.0, AlarmConfig())

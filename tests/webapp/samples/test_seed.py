@@ -46,6 +46,7 @@ def test_everything_that_was_promised_is_there(team):
     found = seed(team=team)
     assert (found.finished.status, found.failed.status) == ("finished", "failed")
     assert found.finished.evaluations.count() == 4
+    assert found.failed.policy_version == found.failed.step, "each step made a version"
     assert found.failed.alarms.exists()
     assert found.failed.incidents.exists()
     assert log_files(found.failed.pk)

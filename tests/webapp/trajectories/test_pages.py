@@ -1,5 +1,7 @@
 """The trajectory list, the viewer and the group page over HTTP."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -130,6 +132,15 @@ def test_a_click_a_few_pixels_apart_is_no_divergence(web, team):
     make_turn(second, 0, action={"kind": "click", "x": 104, "y": 102})
     lane = web.get(f"/trajectories/{first.pk}/").context["lane"]
     assert [row.divergence for row in lane.rows] == [None, None]
+
+
+def test_lanes_mark_where_other_weights_began_to_act(web, team):
+    member = make_trajectory(group=make_group(team=team), turns=0, num_turns=4)
+    for index, versions in enumerate(([3], [3, 3, 4], [4], [4])):
+        make_turn(member, index, completion={"policy_version": versions[0], "policy_versions": versions})
+    for address in (f"/trajectories/{member.pk}/", f"/groups/{member.group_id}/"):
+        page = web.get(address).content.decode()
+        assert re.findall(r'<i class="lane-weights">(.*?)</i>', page) == ["v3", "v3–4", "v4"]
 
 
 def test_the_viewer_of_a_big_group_needs_few_queries(web, team, django_assert_max_num_queries):

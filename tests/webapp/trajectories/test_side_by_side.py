@@ -83,6 +83,18 @@ def test_the_page_opens_with_two_that_ended_differently_at_their_divergence(clie
     assert page.index("Type “save”") > page.index('id="divergence"') > page.index("Type “open”")
 
 
+def test_two_runs_open_at_the_first_task_whose_result_changed(client: Client, compared: Any):
+    team, _, after, task = compared
+    other = make_experiment(team=team)
+    solved = make_task_trajectories(other, task, [1.0], texts=["open", "save"])
+    newest = make_evaluation(other, name="after", tasks={task.task_id: solved})
+    pair = f"/experiments/tasks/?id={after.experiment_id}&id={other.pk}&open=first"
+    answer = client.get(pair)
+    assert answer.headers["Location"] == f"/experiments/tasks/c/{after.pk}/{newest.pk}/{task.pk}/"
+    alike = client.get(f"/experiments/tasks/?id={other.pk}&id={other.pk}&open=first")
+    assert alike.status_code == 200, "nothing changed: the table says so"
+
+
 def test_another_sample_can_be_chosen(client: Client, compared: Any):
     first = show(client, compared).context["sides"][1].members[0]
     response = show(client, compared, f"?right={first.pk}&left=none")

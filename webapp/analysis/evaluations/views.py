@@ -4,7 +4,8 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from training.contracts.outcome import SuccessRule
@@ -21,6 +22,7 @@ from webapp.analysis.evaluations.task_matrix import (
     Kind,
     Shown,
     TaskMatrix,
+    TaskRow,
     columns_of,
 )
 from webapp.experiments.access import chosen_experiments
@@ -35,13 +37,24 @@ RULES = (
 
 @require_safe
 def evaluation_matrix(request: HttpRequest) -> HttpResponse:
-    """`?id=3`: all evaluations of an experiment. `?id=3&id=5`: the newest one of each."""
+    """`?id=3`: all evaluations of an experiment. `?id=3&id=5`: the newest one of each; with `open=first` the
+    first task whose result changed is shown at once, side by side."""
     experiments = chosen_experiments(request)
     columns = columns_of(experiments)
     ctx: dict[str, Any] = {"experiments": experiments, "columns": columns}
     if columns:
         ctx |= _matrix_context(request, experiments, columns)
+        if request.GET.get("open") == "first" and (found := _first_change(ctx["matrix"], ctx["rows"])):
+            return redirect("task-side-by-side", *found)
     return render(request, "experiments/evaluation_matrix.html", ctx)
+
+
+def _first_change(matrix: TaskMatrix, rows: list[tuple[TaskRow, SafeString]]) -> tuple[int, int, int] | None:
+    """Both evaluations and the task; regressed ones come first."""
+    compared = matrix.columns[matrix.compared]
+    evaluations = matrix.baseline_evaluation, compared.of(matrix.kind) or compared.key
+    tasks = (row.task.pk for row, _ in rows if row.change and row.task)
+    return next(((*evaluations, task) for task in tasks), None)
 
 
 def _matrix_context(
