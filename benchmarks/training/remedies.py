@@ -47,12 +47,11 @@ LANES = {
     "entropy_collapse": Lane(
         "loss/entropy",
         {
-            "algorithm.name": "rejection_fine_tuning",
             "algorithm.groups_per_step": 6,
             "optimiser.learning_rate": 0.006,
-            "alarms.entropy_drop": 0.8,
+            "alarms.entropy_drop": 0.65,
         },
-        num_steps=6,
+        num_steps=12,
     ),
     "grad_norm_explosion": Lane(
         "optimiser/grad_norm",
@@ -92,6 +91,7 @@ LANES = {
             "sampling.temperature": 0.1,
             "algorithm.groups_per_step": 6,
             "alarms.settled_flat": 0.6,
+            "alarms.settled_entropy": 0.05,
         },
         num_steps=6,
     ),
