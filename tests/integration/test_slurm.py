@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from testing import watch_installation
 from testing.experiment_runs import describe, launch
-from testing.private_installation import Instance
+from testing.private_installation import REPOSITORY, Instance
 from testing.private_slurm import MISSING, PrivateSlurm, private_slurm
 from testing.watch_installation import rows
+from webapp.lib.supervisor.ports import free_port
 
 pytestmark = [
     pytest.mark.slow,
@@ -164,3 +167,55 @@ def test_scancel_saves_a_checkpoint_and_pauses(slurm: PrivateSlurm, deskhand: In
     wait_for("a pause", lambda: describe(deskhand, number)["status"] == "paused")
     assert "was ended in the cluster (CANCELLED" in describe(deskhand, number)["message"]
     wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+
+
+def test_env_hosts_come_and_go_as_an_array(slurm: PrivateSlurm, tmp_path: Path):
+    port, address = str(free_port()), own_address()
+    here = dict.fromkeys(("DESKHAND_HOSTS_ADDRESS", "DESKHAND_POLICY_ADDRESS"), address)
+    with Instance(without=["env", "deskhost"], env={**here, "DESKHAND_HOSTS_PORT": port}) as server:
+        server.manage("import_tasks", "first-desk")
+        token = tmp_path / "token"
+        token.write_text(server.manage("invite_hosts", "--roles", "env", "--hosts", "2"))
+        array = submit_env_hosts(slurm, tmp_path, f"https://{address}:{port}", token)
+        number = begin(server, tmp_path, steps=40)
+        wait_for("a step on one host", lambda: stepped(server, number))
+        assert len(hosts_of(server)) == 1
+        slurm.run("scontrol", "update", f"JobId={array}", "ArrayTaskThrottle=2")
+        wait_for("trajectories on two hosts", lambda: len(hosts_of(server)) == 2)
+        slurm.run("scancel", f"{array}_0")
+        wait_for("the end", lambda: describe(server, number)["status"] in ("finished", "failed"))
+        assert describe(server, number)["status"] == "finished"
+        twice = "select group_id, member from trajectories_trajectory where score is not null"
+        assert rows(server, f"{twice} group by 1, 2 having count(*) > 1") == []
+        slurm.run("scancel", array)
+        wait_for("an idle cluster", lambda: not slurm.jobs(*LIVE))
+    assert not list(slurm.folder.glob("env-*")), "each removed its folder"
+
+
+def own_address() -> str:
+    """One by which hosts come: not this machine's loopback."""
+    found = [one for addresses in psutil.net_if_addrs().values() for one in addresses]
+    named = [one.address for one in found if one.family == socket.AF_INET]
+    return next(address for address in named if not address.startswith("127."))
+
+
+def submit_env_hosts(slurm: PrivateSlurm, folder: Path, server: str, token: Path) -> str:
+    """One at a time; the number of the array."""
+    variables = {
+        "DESKHAND_HOME": REPOSITORY,
+        "SERVER": server,
+        "TOKEN_FILE": token,
+        "SLOTS": 1,
+        "TMPDIR": slurm.folder,
+    }
+    exported = ",".join(["PATH", "HOME", *(f"{name}={value}" for name, value in variables.items())])
+    stand_in = ("--cpus-per-task=1", "--mem=0", "--time=30", f"--output={folder}/%a.log")
+    script = REPOSITORY / "deploy" / "slurm" / "env-hosts.sbatch"
+    said = slurm.run("sbatch", "--parsable", "--array=0-1%1", f"--export={exported}", *stand_in, str(script))
+    return said.strip()
+
+
+def hosts_of(server: Instance) -> set[str]:
+    """Those that a trajectory was scored on."""
+    found = "select distinct w.host from trajectories_trajectory t join fleet_worker w on w.id = t.worker_id"
+    return {host for (host,) in rows(server, f"{found} where t.score is not null")}
