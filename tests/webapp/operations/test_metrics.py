@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import yaml
 from django.db import connection
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,6 +14,7 @@ from webapp.accounts.models import Scope
 from webapp.accounts.services.tokens import create_token
 
 DASHBOARD = REPOSITORY / "deploy" / "grafana" / "deskhand.json"
+AUTOSCALING = REPOSITORY / "deploy" / "kubernetes" / "autoscaling"
 ELSEWHERE = {"REMOTE_ADDR": "192.0.2.7"}
 
 
@@ -137,12 +139,21 @@ OF_PROMETHEUS = {"job", "instance"}
 
 
 def queries():
+    """(title, query, legend) of the dashboard, and of what makes env hosts more and fewer."""
     panels = json.loads(DASHBOARD.read_text())["panels"]
-    return [
+    scaler = yaml.safe_load((AUTOSCALING / "keda.yaml").read_text())
+    triggers = [one["metadata"]["query"] for one in scaler["spec"]["triggers"]]
+    return [("keda.yaml", query, "") for query in triggers] + [
         (panel["title"], target["expr"], target["legendFormat"])
         for panel in panels
         for target in panel.get("targets", [])
     ]
+
+
+def test_the_example_without_keda_names_the_same_figures():
+    scaler = yaml.safe_load((AUTOSCALING / "hpa.yaml").read_text())
+    named = {one["external"]["metric"]["name"] for one in scaler["spec"]["metrics"]}
+    assert named == {SELECTOR.findall(query)[0][0] for title, query, _ in queries() if title == "keda.yaml"}
 
 
 def test_every_query_of_the_dashboard_asks_for_figures_and_labels_that_exist(client, running):
