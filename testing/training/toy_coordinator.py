@@ -173,6 +173,7 @@ class ToyCoordinator:
             purpose=wanted.purpose,
             step=wanted.step,
             temperature=wanted.temperature,
+            **self._branch(wanted),
         )
         broken = self.wishes.errored_members if wanted.purpose is Purpose.TRAIN else 0
         if broken and not any(g.task.task_id == task.task_id and g.step == group.step for g in self.groups):
@@ -181,6 +182,14 @@ class ToyCoordinator:
             self.wishes.demonstrations += [_demonstration(member) for member in group.trajectories]
         self.groups.append(group)
         return routes.GroupId(group_id=group_id)
+
+    def _branch(self, wanted: routes.SampleGroup) -> dict[str, Any]:
+        """Of a branch: the turns that its parent took before it."""
+        members = [member for group in self.groups for member in group.trajectories]
+        for parent in members:
+            if parent.trajectory_id == wanted.parent_id:
+                return {"parent_id": parent.trajectory_id, "before": parent.turns[: wanted.branch_turn]}
+        return {}
 
     def _sync_weights(self, request: WeightsRequest) -> routes.WeightsSynced:
         """One step of a weight sync, by the policy server's own receiver."""

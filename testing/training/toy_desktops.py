@@ -79,11 +79,21 @@ class ToyDesktops:
     ids: itertools.count = field(default_factory=lambda: itertools.count(1))
 
     def group(self, group_id: int, task: Task, size: int, **options: object) -> Group:
-        """A finished group of `size` freshly sampled trajectories. `options`: purpose, step, temperature."""
+        """A finished group of `size` freshly sampled trajectories.
+
+        `options`: purpose, step, temperature; of a branch parent_id, and its parent's turns `before` it.
+        """
         temperature = float(options.pop("temperature", 1.0))  # type: ignore[arg-type]
+        before: tuple[Turn, ...] = options.pop("before", ())  # type: ignore[assignment]
         sequences = [EngineSequence(sequence_id=str(index)) for index in range(size)]
         turns: list[list[Turn]] = [[] for _ in range(size)]
-        for turn_index in range(self.num_turns):
+        for recorded in before:
+            self._show(task, recorded.index, sequences, turns)
+            for sequence, mine in zip(sequences, turns, strict=True):
+                assert recorded.completion is not None
+                sequence.token_ids += recorded.completion.token_ids
+                mine.append(recorded)
+        for turn_index in range(len(before), self.num_turns):
             self._turn(task, turn_index, temperature, sequences, turns)
         members = tuple(self._trajectory(group_id, task, tuple(one)) for one in turns)
         return Group(
@@ -92,6 +102,8 @@ class ToyDesktops:
             trajectories=members,
             purpose=options.get("purpose", Purpose.TRAIN),
             step=options.get("step", 0),
+            parent_id=options.get("parent_id"),
+            branch_turn=len(before),
         )
 
     def frame(self, sha256: str) -> bytes:
@@ -114,6 +126,26 @@ class ToyDesktops:
         sequences: list[EngineSequence],
         turns: list[list[Turn]],
     ) -> None:
+        observation = self._show(task, turn_index, sequences, turns)
+        sampling = SamplingSettings(temperature=temperature, max_tokens=self.max_tokens)
+        self.before_turn(turn_index)
+        generate = self.generate or self.engine.generate
+        sampled = generate(sequences, [sampling] * len(sequences))
+        for one, mine in zip(sampled, turns, strict=True):
+            completion = Completion(
+                text=self.renderer.decode(one.token_ids),
+                token_ids=tuple(one.token_ids),
+                behaviour_logprobs=tuple(one.logprobs),
+                policy_version=one.policy_version,
+                finish_reason=one.finish_reason,
+                fingerprint=self.renderer.fingerprint,
+            )
+            mine.append(Turn(index=turn_index, observation=observation, completion=completion))
+
+    def _show(
+        self, task: Task, turn_index: int, sequences: list[EngineSequence], turns: list[list[Turn]]
+    ) -> Observation:
+        """Put the turn's screen behind every sequence."""
         sees, png = self.renderer.sees, picture(task, turn_index)
         text = task.instruction if turn_index == 0 else "changed"
         sha256 = self.store(png) if sees else ""
@@ -130,20 +162,7 @@ class ToyDesktops:
             if sees:
                 sequence.pixels.append(self.renderer.pixels(png))
                 sequence.grids.append(self.renderer.image_grid(SCREEN))
-        sampling = SamplingSettings(temperature=temperature, max_tokens=self.max_tokens)
-        self.before_turn(turn_index)
-        generate = self.generate or self.engine.generate
-        sampled = generate(sequences, [sampling] * len(sequences))
-        for one, mine in zip(sampled, turns, strict=True):
-            completion = Completion(
-                text=self.renderer.decode(one.token_ids),
-                token_ids=tuple(one.token_ids),
-                behaviour_logprobs=tuple(one.logprobs),
-                policy_version=one.policy_version,
-                finish_reason=one.finish_reason,
-                fingerprint=self.renderer.fingerprint,
-            )
-            mine.append(Turn(index=turn_index, observation=observation, completion=completion))
+        return observation
 
     def _trajectory(self, group_id: int, task: Task, turns: tuple[Turn, ...]) -> Trajectory:
         reward = 0.0 if self.never_solved else toy_reward(turns)
@@ -157,6 +176,7 @@ class ToyDesktops:
             score=score,
             reward=reward,
             terms=(RewardTerm(name="task_score.v1", value=score, weight=1.0, contribution=score),),
+            lasted_s=1.0,
         )
 
 

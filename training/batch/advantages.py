@@ -10,6 +10,8 @@ of turns:  mean_g = mean_i mean_t r_it,  std_g^2 = sum_i mean_t (r_it - mean_g)^
 
 With the states that turns began in, `credit: shared_states`, a turn's advantage is the change of value that
 it made (`training.statistics.turn_values`), over the same divisor:  A_it = V(node_i,t+1) - V(node_it).
+With `credit: branches`, V of some states is the mean reward of k continuations from there, and the turns that
+continuation j took itself have  A_j = R_j - V,  over the divisor of the group that it came from.
 
 Sources: GRPO, DeepSeekMath (arXiv 2402.03300) eq. 4, unbiased std and epsilon as in slime; RLOO,
 arXiv 2402.14740; turn discount as in AReaL's OSWorld example, where the last turn's reward is
@@ -27,10 +29,28 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from training.statistics.turn_values import turn_values
+from training.statistics.turn_values import NodeValue, turn_values
 
 EPSILON = 1e-6
 """Added to the standard deviation; also the bound below which a group has zero variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchRewards:
+    """Continuations of one trajectory from the state before one of its turns."""
+
+    parent: int
+    """trajectory_id"""
+    turn: int
+    rewards: Mapping[int, float]
+    """trajectory_id of the continuation -> reward; one or more."""
+    num_turns: Mapping[int, int]
+    """trajectory_id of the continuation -> its turns, those before included."""
+
+    @property
+    def value(self) -> NodeValue:
+        """Of that state."""
+        return NodeValue(math.fsum(self.rewards.values()) / len(self.rewards), len(self.rewards))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +61,7 @@ class SharedStates:
     """trajectory_id -> the state that each turn began in."""
     least_visits: int
     """Trajectories from which on a state counts."""
+    branches: Sequence[BranchRewards] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +95,7 @@ def group_advantages(
     """Advantages of the scored members {trajectory_id: reward}; None when there are fewer than two.
 
     `num_turns` {trajectory_id: turns} is needed only with a `discount` below 1; `floor` is the least that
-    `scale` divides by. With `states`, turns are credited by them.
+    `scale` divides by. With `states`, turns are credited by them, and those of branches are there as well.
     """
     if len(rewards) < 2:
         return None
@@ -107,8 +128,16 @@ def group_advantages(
 
 def _changes(rewards: Mapping[int, float], states: SharedStates) -> dict[int, list[float]]:
     """By how much each turn changed the value; one that never began is worth nothing."""
-    values = turn_values(rewards, states.of_turns, states.least_visits)
-    return {key: [turn.change for turn in values[key]] or [0.0] for key in rewards}
+    measured: dict[int, dict[int, NodeValue]] = {}
+    for branch in states.branches:
+        measured.setdefault(branch.parent, {})[branch.turn] = branch.value
+    values = turn_values(rewards, states.of_turns, states.least_visits, measured)
+    changes = {key: [turn.change for turn in values[key]] or [0.0] for key in rewards}
+    for branch in states.branches:
+        for key, reward in branch.rewards.items():
+            own = branch.num_turns[key] - branch.turn
+            changes[key] = [0.0] * branch.turn + [reward - branch.value.mean] * own or [0.0]
+    return changes
 
 
 def _mean_and_std_of_rows(rows: Sequence[Sequence[float]]) -> tuple[float, float]:

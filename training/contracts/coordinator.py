@@ -43,6 +43,10 @@ class SampleGroup(Wire):
     source: Source = Source.POLICY
     temperature: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     policy_version: int | None = None
+    parent_id: int | None = None
+    """Of a branch, the trajectory that is continued."""
+    branch_turn: int = Field(default=0, ge=0)
+    """The first turn that is taken anew."""
 
 
 class GroupId(Wire):

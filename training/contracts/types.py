@@ -96,7 +96,7 @@ class Source(StrEnum):
 
 
 class Purpose(StrEnum):
-    """Why a group was sampled. Only TRAIN groups meet the optimiser."""
+    """Why a group was sampled. Only TRAIN groups meet the optimiser, and branches that it asked for."""
 
     TRAIN = "train"
     EVALUATION = "evaluation"
@@ -223,6 +223,8 @@ class Trajectory(Wire):
     """What truncated it; None when nothing did, or when it was not recorded."""
     terms: tuple[RewardTerm, ...] = ()
     milestones: tuple[ReachedMilestone, ...] = ()
+    lasted_s: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: not seconds)
+    """Seconds on its desktop; 0 = not recorded."""
     error: str = ""
     replay_entry_id: int | None = None
     """Set when this trajectory was injected from the replay buffer."""
@@ -239,10 +241,20 @@ class Group(Wire):
     """Of a train group, the optimiser step that it is for, from 1; of an evaluation, the finished steps."""
     trajectories: tuple[Trajectory, ...] = ()
     """All members in their final status, errored ones included."""
+    parent_id: int | None = Field(default=None, exclude_if=lambda parent: parent is None)
+    """Of a branch, the trajectory that it was continued from."""
+    branch_turn: int = Field(default=0, ge=0, exclude_if=lambda turn: not turn)
+    """Of a branch, the first turn that its members took themselves."""
+    branches: tuple["Group", ...] = Field(default=(), exclude_if=lambda found: not found)
+    """Continuations of its members, which credit single turns."""
 
     def scored(self) -> tuple[Trajectory, ...]:
         """The members that count."""
         return tuple(t for t in self.trajectories if t.status.is_scored() and t.reward is not None)
+
+    def all_scored(self) -> tuple[Trajectory, ...]:
+        """The same with those of its branches."""
+        return (*self.scored(), *(member for branch in self.branches for member in branch.scored()))
 
 
 class Control(StrEnum):

@@ -28,11 +28,14 @@ class GroupSpec:
     temperature: float
     policy_version: int
     source: Source = Source.POLICY
+    parent_id: int | None = None
+    """Of a branch, the trajectory that is continued from its turn `branch_turn`."""
+    branch_turn: int = 0
 
     @property
     def min_valid(self) -> int:
-        """Scored members below which a group is useless."""
-        return 2 if self.purpose is Purpose.TRAIN else 1
+        """Scored members below which a group is asked for again."""
+        return {Purpose.TRAIN: 2, Purpose.BRANCH: 0}.get(self.purpose, 1)
 
 
 @dataclass(slots=True, kw_only=True)

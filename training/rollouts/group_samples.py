@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from training.batch.advantages import GroupAdvantages, SharedStates, group_advantages
+from training.batch.advantages import BranchRewards, GroupAdvantages, SharedStates, group_advantages
 from training.batch.reward_control import controlled_rewards
 from training.batch.samples import Sample, build_samples, has_behaviour_logprobs
 from training.batch.void_turns import TurnCredit, credit_of_turns
@@ -42,11 +42,12 @@ def advantages_of(
         num_turns={member.trajectory_id: len(member.turns) for member in group.scored()},
         discount=algorithm.turn_discount,
         floor=algorithm.least_deviation * reward_range(config.rewards),
-        states=_states(group, config) if algorithm.credit == "shared_states" else None,
+        states=None if algorithm.credit == "trajectory" else states_of(group, config),
     )
 
 
-def _states(group: Group, config: ExperimentConfig) -> SharedStates:
+def states_of(group: Group, config: ExperimentConfig) -> SharedStates:
+    """What the group's members saw, and what was measured by branches of them."""
     shows_screen = config.prompt.shows_screen
     return SharedStates(
         of_turns={
@@ -56,6 +57,15 @@ def _states(group: Group, config: ExperimentConfig) -> SharedStates:
             for member in group.scored()
         },
         least_visits=config.algorithm.least_visits,
+        branches=[_rewards_of(branch) for branch in group.branches if branch.scored()],
+    )
+
+
+def _rewards_of(branch: Group) -> BranchRewards:
+    assert branch.parent_id is not None
+    num_turns = {member.trajectory_id: len(member.turns) for member in branch.scored()}
+    return BranchRewards(
+        parent=branch.parent_id, turn=branch.branch_turn, rewards=true_rewards(branch), num_turns=num_turns
     )
 
 
@@ -83,9 +93,10 @@ def trained_samples(
         try:
             return result, [
                 sample
-                for member in group.scored()
+                for part in (group, *group.branches)
+                for member in part.scored()
                 if is_trainable(member) and not _is_left_out(member, config)
-                for sample in left_out.seen(_samples(member, result, renderer, config))
+                for sample in left_out.seen(_samples(member, part.branch_turn, result, renderer, config))
             ]
         except Untrainable as error:
             left_out.add(error)
@@ -107,9 +118,9 @@ def samples_beside(
 
 
 def _samples(
-    member: Trajectory, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
+    member: Trajectory, first: int, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
 ) -> list[Sample]:
-    """Raises Untrainable."""
+    """`first`: the turns before are another trajectory's, and trained there. Raises Untrainable."""
     advantage = result.advantages[member.trajectory_id]
     credit = credit_of_turns(
         member,
@@ -118,6 +129,7 @@ def _samples(
         config.algorithm,
         is_flat=not teaches(result, config),
     )
+    credit = replace(credit, trained=credit.trained - set(range(first)))
     samples = _built(member, advantage, credit, renderer, config)
     if imitates_successes(config.algorithm):
         return [replace(sample, as_likelihood=True, likelihood_weight=1.0) for sample in samples]

@@ -18,6 +18,7 @@ from training.batch.advantages import are_equal
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_state import ExperimentState
 from training.contracts.types import Group, Purpose
+from training.rollouts.branch_credit import chosen_starts, with_branches
 from training.rollouts.group_collector import GroupCollector, GroupSpec, PendingGroups
 from training.rollouts.task_order import TaskOrder
 from training.rollouts.temperature_schedule import temperature_at
@@ -40,6 +41,8 @@ class GroupsInFlight:
     """Of the tasks of `extra`."""
     position: int = 0
     """In the task order: of the first task that was not requested yet."""
+    branches: list[PendingGroups] | None = None
+    """Continuations of this step's groups, once asked for; a restart of the engine changes nothing."""
 
     def __post_init__(self) -> None:
         self.position = self.state.task_cursor
@@ -57,18 +60,34 @@ class GroupsInFlight:
             newest = self.collector.wait(self.extra[rounds])
             groups += newest
             rounds, left = rounds + 1, left - wanted
+        groups = self._with_branches(groups)
         self.pending.popleft()
         self._remember_used()
         return groups
 
     def cancel(self) -> None:
         """Give up on everything that is being sampled; its tasks come again."""
-        for groups in [*(groups for _, groups in self.pending), *self.extra]:
+        for groups in [*(groups for _, groups in self.pending), *self.extra, *(self.branches or ())]:
             self.collector.cancel(groups)
+        self.branches = None
         self.pending.clear()
         self.extra.clear()
         self.extra_positions.clear()
         self.position = self.state.task_cursor
+
+    def _with_branches(self, groups: list[Group]) -> list[Group]:
+        """The groups with continuations of their members, where the config wants any."""
+        if self.config.algorithm.credit != "branches":
+            return groups
+        if self.branches is None:
+            version = self.state.policy_version
+            self.branches = [
+                self.collector.ask([start.group.task], start.request(self.config, version))
+                for start in chosen_starts(groups, self.config)
+            ]
+        found = [branch for ticket in self.branches for branch in self.collector.wait(ticket)]
+        self.branches = None
+        return with_branches(groups, found)
 
     def _request_upcoming(self) -> None:
         algorithm, step = self.config.algorithm, self.state.grpo_step

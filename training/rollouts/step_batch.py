@@ -13,6 +13,7 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group
 from training.render.renderer import Renderer
+from training.rollouts.branch_credit import branch_metrics
 from training.rollouts.group_samples import (
     advantages_of,
     is_trainable,
@@ -110,6 +111,7 @@ def build_step_batch(
         "replay/injected": float(len(injections)),
         "replay/skipped": float(len(admission.skips)),
         "replay/injected_share": len(injections) / max(len({one.trajectory_id for one in samples}), 1),
+        **branch_metrics(groups),
         **_ages(samples, policy_version, stale),
         **_stale_token_metrics(samples, fresh, config),
         **left_out.metrics(),
@@ -160,7 +162,7 @@ def _trainable(
     stale: dict[int, int],
 ) -> Group:
     """`group` without wrong records and without members that are too old, whose ages go to `stale`."""
-    for member in group.scored():
+    for member in group.all_scored():
         try:
             check_recorded(member, vocabulary)
         except Untrainable as error:
@@ -177,7 +179,7 @@ def _without_stale(
     `mask_stale_tokens` only those leave of which no token is fresh enough; of others, tokens leave the loss.
     """
     algorithm = config.algorithm
-    for member in group.scored():
+    for member in group.all_scored():
         newest, oldest = trajectory_ages(member, policy_version, algorithm.train_last_turns)
         if (newest if algorithm.mask_stale_tokens else oldest) > algorithm.max_staleness:
             stale[member.trajectory_id] = oldest

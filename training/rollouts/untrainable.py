@@ -76,9 +76,12 @@ class LeftOut:
 
 
 def without(group: Group, left_out: Container[int]) -> Group:
-    """`group` without the trajectories of these ids."""
+    """`group` and its branches without the trajectories of these ids."""
     kept = tuple(one for one in group.trajectories if one.trajectory_id not in left_out)
-    return group if len(kept) == len(group.trajectories) else group.model_copy(update={"trajectories": kept})
+    branches = tuple(without(branch, left_out) for branch in group.branches)
+    if len(kept) == len(group.trajectories) and branches == group.branches:
+        return group
+    return group.model_copy(update={"trajectories": kept, "branches": branches})
 
 
 def check_recorded(trajectory: Trajectory, vocabulary: int) -> None:

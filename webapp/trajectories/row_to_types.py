@@ -63,8 +63,16 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
         limit=Limit(row.limit) if row.limit else None,
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
         milestones=tuple(ReachedMilestone.model_validate(one) for one in row.milestones),
+        lasted_s=lasted_s(row),
         error=row.error,
     )
+
+
+def lasted_s(row: models.Trajectory) -> float:
+    """Seconds on its desktop; 0 until it has ended."""
+    if row.started_at is None or row.ended_at is None:
+        return 0.0
+    return max(0.0, (row.ended_at - row.started_at).total_seconds())
 
 
 def turn_limit(row: models.Trajectory) -> int:
@@ -84,4 +92,6 @@ def group_of(row: models.Group) -> Group:
         purpose=Purpose(row.purpose),
         step=row.step,
         trajectories=tuple(trajectory_of(last_tries[place]) for place in sorted(last_tries)),
+        parent_id=row.parent_id,
+        branch_turn=row.branch_turn or 0,
     )

@@ -18,7 +18,7 @@ from testing.training.toy_coordinator import ToyCoordinator
 from tests.training.conftest import toy_config
 from training.contracts.config import ExperimentConfig, to_yaml
 from training.contracts.trainer_exit import ExitCode
-from training.contracts.types import Action, ActionKind, Control, Source, Trajectory
+from training.contracts.types import Action, ActionKind, Control, Purpose, Source, Trajectory
 from training.loop import checkpoint_room
 from training.loop.train import main
 from training.rollouts.task_order import TaskOrder
@@ -406,6 +406,24 @@ def test_flat_groups_are_replaced_by_the_next_tasks_up_to_the_cap(
     assert [group.step for group in coordinator.groups] == [1] * 5 + [2] * 5
     assert [group.task for group in coordinator.groups] == order.take(0, 10)
     assert coordinator.metric("rollout/num_trajectories") == [20.0, 20.0], "what was sampled is shown"
+
+
+def test_branches_credit_turns_and_are_trained_on(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    """Every screen of the toy world is shared, but none by as many as count."""
+    algorithm = {"credit": "branches", "least_visits": 128, "branch_size": 3, "branch_seconds": 6.0}
+    coordinator.desktops.num_turns = 3
+    assert train(toy_config(toy_model, algorithm=algorithm | {"num_steps": 2})) == 0
+    branches = [group for group in coordinator.groups if group.purpose is Purpose.BRANCH]
+    assert len(branches) == 4, "a state costs 3 s, so two a step"
+    assert {(len(group.trajectories), group.branch_turn) for group in branches} == {(3, 1)}
+    assert coordinator.metric("branches/states") == [2.0, 2.0]
+    assert coordinator.metric("rollout/num_trajectories") == [8.0, 8.0], "branches are no rollouts"
+    updated = {member["trajectory_id"] for batch in coordinator.seen["/members"] for member in batch}
+    assert updated >= {member.trajectory_id for group in branches for member in group.trajectories}
+    assert max(coordinator.metric("policy/logprob_gap")) < 1e-3, "their logprobs are of the tokens"
+    assert coordinator.metric("async/staleness_max") == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("max_staleness", [0, 2])

@@ -82,16 +82,31 @@ class AlgorithmConfig(Section):
         1.0, "A turn's reward is the trajectory's times this per turn that follows it; 1 = no discount.",
         gt=0, le=1,
     )  # fmt: skip
-    credit: Literal["trajectory", "shared_states"] = knob(
+    credit: Literal["trajectory", "shared_states", "branches"] = knob(
         "trajectory",
         "What a turn's advantage is made of. trajectory = its trajectory's reward, alike for all turns. "
         "shared_states = the change of value that the turn made: siblings that saw the same screen share a "
-        "value, their mean reward.",
+        "value, their mean reward. branches = the same, and where no sibling saw the screen the policy goes "
+        "on from there several times, which measures the value; these continuations are trained on, too.",
+    )
+    branch_size: int = knob(
+        4,
+        "With branches: continuations from each state that is measured.",
+        unit="trajectories",
+        ge=2,
+        le=16,
+    )
+    branch_seconds: float = knob(
+        120.0,
+        "With branches: what a step's continuations may take together; each counts as long as the trajectory "
+        "that it continues took.",
+        unit="desktop-seconds",
+        gt=0,
     )
     least_visits: int = knob(
         2,
-        "With shared_states: a screen counts from this number of trajectories on; turns between two screens "
-        "that count share their difference.",
+        "With shared_states or branches: a screen counts from this number of trajectories on; turns between "
+        "two screens that count share their difference.",
         unit="trajectories",
         ge=1,
         le=128,
@@ -199,6 +214,8 @@ def _credit_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:
         yield "algorithm.turn_discount", "algorithm.credit already says what each turn was worth: set 1"
     if algorithm.baseline != "group_mean":
         yield "algorithm.baseline", "algorithm.credit compares means of the group: set group_mean"
+    if algorithm.credit == "branches" and algorithm.reward_control != "none":
+        yield "algorithm.reward_control", "branches measure the true reward: set none"
 
 
 def _void_turn_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from webapp.accounts.services.audit_log import log_action
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.queries.branches import BranchRefused, redoable, usable_snapshot
 from webapp.trajectories.queries.turn_credit import measured_turns
+from webapp.trajectories.row_to_types import lasted_s
 from webapp.trajectories.services.branches import MAX_SIZE
 from webapp.trajectories.services.groups import GroupSpec, create_group
 
@@ -40,20 +41,19 @@ def measure_turns(
     """
     if not 1 <= size <= MAX_SIZE:
         raise BranchRefused("size", f"A state has 1 to {MAX_SIZE} continuations, not {size}.")
-    if not trajectory.is_final or trajectory.started_at is None or trajectory.ended_at is None:
+    if not trajectory.is_final or not (took_s := lasted_s(trajectory)):
         raise BranchRefused("turn", "A trajectory is measured once it has ended.")
     wanted = sorted({state for turn in turns for state in (turn, turn + 1) if state < trajectory.num_turns})
-    starts = {state: _start(trajectory, state) for state in wanted}
+    starts = {state: start_of(trajectory, state) for state in wanted}
     known = measured_turns([trajectory.pk]).get(trajectory.pk, {})
-    lasted_s = (trajectory.ended_at - trajectory.started_at).total_seconds()
     found = Measures()
     with transaction.atomic():
         for state in (one for one in wanted if one not in known):
             # As long as the whole trajectory took: the turns before are done again, those after it follow.
-            if found.desktop_s + size * lasted_s > budget_s:
+            if found.desktop_s + size * took_s > budget_s:
                 found.left_out.append(state)
                 continue
-            found.desktop_s += size * lasted_s
+            found.desktop_s += size * took_s
             found.groups.append(_group(trajectory, size, starts[state]))
         if found.groups:
             log_action(
@@ -67,8 +67,11 @@ def measure_turns(
     return found
 
 
-def _start(trajectory: Trajectory, state: int) -> dict[str, Any]:
-    """Its own snapshot where one can be woken, else its turns to do again. Raises BranchRefused."""
+def start_of(trajectory: Trajectory, state: int) -> dict[str, Any]:
+    """Of a GroupSpec: its own snapshot where one can be woken, else its turns to do again.
+
+    Raises BranchRefused.
+    """
     redoable(trajectory, state)
     try:
         snapshot = usable_snapshot(trajectory, state)

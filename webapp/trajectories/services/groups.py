@@ -122,7 +122,7 @@ def cancel_groups_of(*, experiment_id: int, before_attempt: int | None = None) -
     """Cancel the unfinished groups of an experiment (of earlier attempts only, when given)."""
     groups = Group.objects.filter(experiment_id=experiment_id, finished_at=None, is_cancelled=False)
     if before_attempt is not None:  # people's branches go on with the next attempt's policy
-        groups = groups.filter(attempt__lt=before_attempt).exclude(purpose=Purpose.BRANCH)
+        groups = groups.filter(attempt__lt=before_attempt).exclude(purpose=Purpose.BRANCH, attempt=0)
     unfinished = list(groups)
     for group in unfinished:
         cancel_group(group=group)

@@ -1,10 +1,11 @@
 """What the trainer samples from: tasks, groups, demonstrations and replay entries."""
 
 import time
+from typing import Any
 
 from training.contracts import coordinator as routes
 from training.contracts.route_types import Nothing
-from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
+from training.contracts.types import Source, Task, TrajectoryStatus
 from training.contracts.types import Trajectory as WireTrajectory
 from training.rewards import rescore
 from webapp.experiments.models import TaskRecord
@@ -14,8 +15,10 @@ from webapp.lib.remote_calls import caller
 from webapp.replay.fit_for_experiments import policy_age
 from webapp.replay.services import injections
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.queries.branches import BranchRefused
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 from webapp.trajectories.services import groups as group_services
+from webapp.trajectories.services.credit_measures import start_of
 from webapp.worker_door.trainer_requests.contract import RequestRefused, TrainerCall, handles, takes
 
 POLL_S = 0.15
@@ -49,6 +52,7 @@ def sample_group(call: TrainerCall, wanted: routes.SampleGroup) -> routes.GroupI
             step=wanted.step,
             temperature=wanted.temperature,
             policy_version=wanted.policy_version,
+            **_start(call, wanted),
         ),
         team_id=call.team_id,
         experiment=call.attempt.experiment,
@@ -56,6 +60,19 @@ def sample_group(call: TrainerCall, wanted: routes.SampleGroup) -> routes.GroupI
         key=call.key,
     )
     return routes.GroupId(group_id=group.pk)
+
+
+def _start(call: TrainerCall, wanted: routes.SampleGroup) -> dict[str, Any]:
+    """Of a branch: where its desktops begin."""
+    if wanted.parent_id is None:
+        return {}
+    parent = Trajectory.objects.filter(pk=wanted.parent_id, experiment_id=call.experiment_id).first()
+    if parent is None:
+        raise RequestRefused(f"parent_id: no trajectory {wanted.parent_id} in this experiment", 404)
+    try:
+        return start_of(parent, wanted.branch_turn)
+    except BranchRefused as refused:
+        raise RequestRefused(f"branch_{refused.field}: {refused}", 409) from refused
 
 
 def _task(call: TrainerCall, task_id: str) -> TaskRecord:
@@ -70,8 +87,7 @@ def get_finished_groups(call: TrainerCall, query: routes.FinishedQuery) -> route
     deadline = time.monotonic() + min(query.wait, MAX_WAIT_OF_JOINED_S if caller.get() else MAX_WAIT_S)
     finished = Group.objects.filter(
         experiment_id=call.experiment_id, attempt=call.attempt.number, finished_seq__gt=query.after
-    )
-    finished = finished.exclude(purpose=Purpose.BRANCH).order_by("finished_seq")
+    ).order_by("finished_seq")
     while not finished.exists() and time.monotonic() < deadline:
         give_back_connection()
         time.sleep(POLL_S)
