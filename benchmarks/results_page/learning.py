@@ -52,6 +52,19 @@ LEARNING = (
         ),
     ),
     Claim(
+        result="credit_proof",
+        says="Measured credit finds the planted wrong turn, and pays for no garbage",
+        figure=lambda found: (
+            f"{found['named']} of {found['menus']} named; value off by {found['error']:.2f}, rank "
+            f"correlation {found['rank']:.2f}; garbage's advantage {found['garbage_by_trajectory']:+.2f} by "
+            f"trajectory, {found['garbage_by_branches']:+.2f} by branches"
+        ),
+        n=lambda found: (
+            f"{found['size']} continuations a state; {found['states']} states with {found['rollouts']} "
+            f"rollouts each; {found['garbage_turns']} garbage turns"
+        ),
+    ),
+    Claim(
         result="verdicts",
         says="The verdict on a run made bad is right, and its one remedy rescues the clone",
         figure=lambda found: each(_verdict(run) for run in found["runs"]),

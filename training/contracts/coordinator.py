@@ -43,9 +43,9 @@ class SampleGroup(Wire):
     source: Source = Source.POLICY
     temperature: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     policy_version: int | None = None
-    parent_id: int | None = None
+    parent_id: int | None = Field(default=None, exclude_if=lambda parent: parent is None)
     """Of a branch, the trajectory that is continued."""
-    branch_turn: int = Field(default=0, ge=0)
+    branch_turn: int = Field(default=0, ge=0, exclude_if=lambda turn: not turn)
     """The first turn that is taken anew."""
 
 

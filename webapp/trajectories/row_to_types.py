@@ -17,6 +17,7 @@ from training.contracts.types import (
     Turn,
 )
 from webapp.trajectories import models
+from webapp.trajectories.queries.branches import lasted_s
 from webapp.trajectories.services.group_places import members_that_count
 
 
@@ -66,13 +67,6 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
         lasted_s=lasted_s(row),
         error=row.error,
     )
-
-
-def lasted_s(row: models.Trajectory) -> float:
-    """Seconds on its desktop; 0 until it has ended."""
-    if row.started_at is None or row.ended_at is None:
-        return 0.0
-    return max(0.0, (row.ended_at - row.started_at).total_seconds())
 
 
 def turn_limit(row: models.Trajectory) -> int:

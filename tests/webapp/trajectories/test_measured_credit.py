@@ -7,13 +7,18 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory
+from training.contracts.coordinator import FinishedQuery, SampleGroup
 from training.contracts.types import Purpose
 from webapp.accounts.models import Team
-from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.experiments.models import Attempt, AttemptStatus, TaskSet
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.queries.branches import BranchRefused
 from webapp.trajectories.queries.turn_credit import credit_of
+from webapp.trajectories.row_to_types import trajectory_of
 from webapp.trajectories.services.credit_measures import measure_turns
+from webapp.trajectories.services.groups import cancel_groups_of
+from webapp.worker_door.trainer_requests.contract import RequestRefused, TrainerCall
+from webapp.worker_door.trainer_requests.rollouts import get_finished_groups, sample_group
 
 pytestmark = pytest.mark.django_db
 
@@ -96,6 +101,60 @@ def test_what_cannot_be_measured_is_refused_and_nothing_is_queued(
         measure_turns(trajectory=lost, turns=[1], size=change.get("size", 2), budget_s=1000)
     assert refused.value.field == field
     assert Group.objects.filter(purpose=Purpose.BRANCH).count() == 0
+
+
+def trainers_branch(lost: Trajectory, turn: int, parent_id: int | None = None) -> tuple[TrainerCall, Group]:
+    call = TrainerCall(Attempt.objects.get(experiment=lost.experiment))
+    asked = SampleGroup(
+        task_id=lost.task.task_id,
+        size=2,
+        purpose=Purpose.BRANCH,
+        step=3,
+        parent_id=parent_id or lost.pk,
+        branch_turn=turn,
+    )
+    return call, Group.objects.get(pk=sample_group(call, asked).group_id)
+
+
+@pytest.fixture
+def trains(lost: Trajectory) -> Trajectory:
+    """The same, with a task that its experiment names."""
+    TaskSet.objects.filter(pk=lost.task.task_set_id).update(name="first-desk")
+    return lost
+
+
+def test_the_trainer_gets_the_branches_that_it_asked_for_and_no_other(trains: Trajectory) -> None:
+    call, group = trainers_branch(trains, turn=2)
+    assert (group.purpose, group.attempt, group.parent_id, group.branch_turn) == ("branch", 1, trains.pk, 2)
+    measured = measure_turns(trajectory=trains, turns=[1], size=2, budget_s=1000).groups[0]
+    for one in (group, measured):
+        for member in one.trajectories.all():
+            Trajectory.objects.filter(pk=member.pk).update(status="terminated", reward=1.0, score=1.0)
+        Group.objects.filter(pk=one.pk).update(finished_at=timezone.now(), finished_seq=one.pk)
+    (found,) = get_finished_groups(call, FinishedQuery()).groups
+    assert (found.group_id, found.parent_id, found.branch_turn) == (group.pk, trains.pk, 2)
+    assert [len(member.turns) for member in found.trajectories] == [2, 2], "its parent's are there"
+    assert trajectory_of(trains).lasted_s == 10.0
+
+
+def test_a_branch_of_an_earlier_attempt_ends_with_it_and_a_persons_goes_on(trains: Trajectory) -> None:
+    _, group = trainers_branch(trains, turn=2)
+    measure_turns(trajectory=trains, turns=[0], size=1, budget_s=1000)
+    cancel_groups_of(experiment_id=trains.experiment_id, before_attempt=2)
+    ended = Group.objects.filter(purpose=Purpose.BRANCH, is_cancelled=True)
+    assert [one.pk for one in ended] == [group.pk]
+
+
+@pytest.mark.parametrize(
+    ("turn", "foreign", "words", "status"), [(9, False, "branch_turn", 409), (1, True, "parent_id", 404)]
+)
+def test_a_branch_that_cannot_be_is_refused(
+    trains: Trajectory, turn: int, foreign: bool, words: str, status: int
+) -> None:
+    other = make_trajectory(turns=4).pk if foreign else None
+    with pytest.raises(RequestRefused, match=words) as refused:
+        trainers_branch(trains, turn, other)
+    assert refused.value.status == status
 
 
 def test_the_command_counts_turns_as_pages_do(lost: Trajectory, capsys) -> None:

@@ -91,12 +91,11 @@ def test_a_branch_continues_the_very_tokens_of_its_parent(parent):
         assert len(own[2].completion.behaviour_logprobs) == len(own[2].completion.token_ids)
 
 
-def test_the_trainer_never_meets_a_branch(parent, experiment):
+def test_the_trainer_meets_no_branch_of_a_person(parent, experiment):
     turn = branches.BranchRequest(turn=1, size=1)
     group = run_all(branches.branch_trajectory(trajectory=parent, request=turn))
     group.refresh_from_db()
     assert group.finished_at is not None
-    type(group).objects.filter(pk=group.pk).update(attempt=1)  # even if it were of the trainer's attempt
     call = TrainerCall(Attempt.objects.get(experiment=experiment, number=1))
     answer = get_finished_groups(call, FinishedQuery(after=0))
     assert [found.group_id for found in answer.groups] == [parent.group_id]

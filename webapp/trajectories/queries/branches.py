@@ -57,6 +57,13 @@ def redoable(trajectory: Trajectory, turn: int) -> None:
         raise BranchRefused("source", NO_POLICY)
 
 
+def lasted_s(trajectory: Trajectory) -> float:
+    """Seconds on its desktop; 0 until it has ended: what a continuation counts as."""
+    if trajectory.started_at is None or trajectory.ended_at is None:
+        return 0.0
+    return max(0.0, (trajectory.ended_at - trajectory.started_at).total_seconds())
+
+
 def candidates(trajectory: Trajectory) -> list[Continuation]:
     """Who might go on from some turn of a trajectory; the turn itself is looked at when one is asked for."""
     found = [Continuation(Source.POLICY, "" if _has_policy(trajectory) else NO_POLICY)]

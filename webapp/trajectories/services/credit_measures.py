@@ -15,9 +15,8 @@ from training.contracts.types import Purpose, Source
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.queries.branches import BranchRefused, redoable, usable_snapshot
+from webapp.trajectories.queries.branches import BranchRefused, lasted_s, redoable, usable_snapshot
 from webapp.trajectories.queries.turn_credit import measured_turns
-from webapp.trajectories.row_to_types import lasted_s
 from webapp.trajectories.services.branches import MAX_SIZE
 from webapp.trajectories.services.groups import GroupSpec, create_group
 
