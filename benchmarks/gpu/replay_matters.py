@@ -8,10 +8,11 @@ so that the price in the families that were not trained stands beside the gain.
     copy alone  grpo; replay; imitation (the same demonstrations alone, as many updates); sft_grpo
     a mix       copy, form and rename: grpo; replay; and what may keep the others: a smaller, rarer injection
                 (capped), imitation beside the group, a KL to the start, entries of the others imitated
+    form8       no replay: grpo and rejection fine-tuning where a full score is rare and every group differs
 
 Bar: at the start >= 95 % of the copy groups fail. copy, sampled: GRPO alone <= 2 %, replay >= 70 %, and >= 15
 points above imitation. In one arm of the mix copy >= 50 % sampled, and form and rename at most 10 points
-below GRPO's of the mix.
+below GRPO's of the mix. form8: GRPO ends at >= 80 % of the fields, rejection <= 5 points above its start.
 
     python -m benchmarks.gpu.replay_matters --start FOLDER [--preset NAME] [--arms copy/replay]
     [--limit-s 1500] [--tiny]
@@ -66,10 +67,17 @@ ARMS: dict[str, tuple[list[str], dict[str, object]]] = {
     "mix/beside": (MIX, REPLAY | {"replay.injection": "likelihood", "replay.max_family_share": 0.0625}),
     "mix/capped_kl": (MIX, CAPPED | {"algorithm.kl_coefficient": 0.02}),
     "mix/capped_sft_share": (MIX, CAPPED | {"replay.sft_share": 0.03}),
+    "form8/grpo": (["form8"], {}),
+    "form8/rejection": (["form8"], {"algorithm.name": "rejection_fine_tuning"}),
 }
 """Arm -> families that it trains on, and what is set."""
 SERIES = ("replay/failed_groups", "replay/injected", "rollout/zero_variance_fraction", "loss/entropy")
-SERIES += ("optimiser/grad_norm", "time/step_s", *(f"success/{family}" for family in ALL))
+SERIES += (
+    "rollout/reward_mean",
+    "optimiser/grad_norm",
+    "time/step_s",
+    *(f"success/{family}" for family in ALL),
+)
 ACCEPT = """
 from django.contrib.auth import get_user_model
 from webapp.replay.models import ReplayEntry
@@ -180,13 +188,13 @@ class Lab:
         found = {"families": families, "set": dict(changes), "step_s": seconds_of(described)}
         found |= {"status": described["status"], "curve": described["metrics"]}
         found["alarms"] = sorted(alarm["name"] for alarm in described["alarms"])
-        return self.evaluated(ended) | found
+        return self.evaluated(ended, families) | found
 
-    def evaluated(self, model: str) -> dict[str, Any]:
-        """Held-out success of a model, per family, greedily and sampled."""
+    def evaluated(self, model: str, families: Iterable[str] = ()) -> dict[str, Any]:
+        """Held-out success of a model, per family, greedily and sampled; of `families` too."""
         values = {
             "model.path": model,
-            "tasks.families": ALL,
+            "tasks.families": sorted({*ALL, *families}),
             "evaluation.only": True,
             "evaluation.num_tasks": self.options.tasks,
         }
@@ -198,8 +206,11 @@ class Lab:
 
     def demonstrate(self, arms: Iterable[str], number: int) -> int:
         """By the oracles of the families that the arms train, then accepted; how many the buffer holds."""
+        families = [one for one in MIX if any(one in ARMS[name][0] for name in arms)]
+        if not families:
+            return 0
         values = {
-            "tasks.families": [one for one in MIX if any(one in ARMS[name][0] for name in arms)],
+            "tasks.families": families,
             "sft.enabled": True,
             "replay.enabled": True,  # so that the inbox gets them
             "sft.source": "oracle",
@@ -266,9 +277,20 @@ def missed_by(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"GRPO alone: copy {copy['copy/grpo']:.0%}": copy["copy/grpo"] <= 0.02,
         f"replay: copy {copy['copy/replay']:.0%}": copy["copy/replay"] >= 0.70,
         f"replay is {ahead:+.0%} above imitation": ahead >= 0.15,
+        f"form8: GRPO ends at {(best := fields(found['form8/grpo'], -1)):.0%} of the fields": best >= 0.80,
+        "form8: rejection leaves its start": (
+            fields(found["form8/rejection"], -1) - fields(found["form8/rejection"], 0) <= 0.05
+        ),
         "no arm of the mix keeps both": any(keeps_both(row, found["mix/grpo"]) for row in mixed(found)),
     }
     return [words for words, is_met in checks.items() if not is_met]
+
+
+def fields(row: Mapping[str, Any], end: int) -> float:
+    """Share of form8's fields over five steps at one end of an arm: its reward, which is graded."""
+    values = [value for _, value in row["curve"]["rollout/reward_mean"]]
+    points = values[-5:] if end else values[:5]
+    return sum(points) / len(points) if points else 0.0
 
 
 def mixed(found: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:

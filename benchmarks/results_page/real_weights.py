@@ -30,7 +30,8 @@ REAL_WEIGHTS = (
         ),
         n=lambda found: "one seed, 50 steps; 30 held-out tasks, 4 draws of each",
         missed=(
-            "Imitation, GRPO alone and all mixes did not run: what reward adds to imitation is not shown.",
+            "Imitation, GRPO alone, all mixes and form8 did not run: what reward adds to imitation is not "
+            "shown.",
             "The other families were forgotten: rename 26 to 0 %, literal 70 to 22 %, sampled.",
         ),
     ),

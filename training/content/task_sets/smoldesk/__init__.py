@@ -2,9 +2,10 @@
 
     literal   the instruction names each action          copy     from one page into another, 7 turns
     form      fill in a field, press a button            mixed    form and toggle in one, never trained
-    toggle    two switches as they shall be              press    one widget is named
-    pick      the row with the least or most             editor   a text in mousepad, never trained
-    rename    a file of a list                           demonstrated, uninformative   what starts imitate
+    form8     eight fields in ten turns, graded          press    one widget is named
+    toggle    two switches as they shall be              editor   a text in mousepad, never trained
+    pick      the row with the least or most             demonstrated, uninformative   what starts imitate
+    rename    a file of a list
 
 Held-out tasks have other words, numbers divisible by 7 and other grids. `generate_choice` has the same train
 tasks and a third split instead, for choosing rates and steps, so that held-out tasks stay unseen.
@@ -23,7 +24,8 @@ from training.content.task_sets.task_family import Family, Problem, Split, famil
 from training.contracts.types import Task
 
 Builder = Callable[[Desk], Problem]
-MAX_TURNS = 8
+MAX_TURNS = {"form8": 12}
+"""Of the others 8."""
 NUM_TRAIN, NUM_HELDOUT = 240, 100
 HELD_OUT_ONLY: dict[str, Builder] = {
     "literal": families.literal,
@@ -31,7 +33,7 @@ HELD_OUT_ONLY: dict[str, Builder] = {
     "editor": families.editor,
 }
 TRAINED: dict[str, Builder] = {
-    name: getattr(families, name) for name in ("form", "toggle", "pick", "rename", "copy", "press")
+    name: getattr(families, name) for name in ("form", "form8", "toggle", "pick", "rename", "copy", "press")
 }
 DEMONSTRATED = {"literal": 200, "form": 6, "pick": 4, "toggle": 4, "rename": 14}
 """Family -> demonstrations of the demonstrated start, all of one family `demonstrated`."""
@@ -61,7 +63,7 @@ def _generate(name: str, heldout: Words, seed: int) -> list[Task]:
 
 def family_of(name: str, build: Builder, num_train: int, num_heldout: int, heldout: Words) -> Family:
     """A family whose held-out tasks have these words."""
-    return Family(name, 1, MAX_TURNS, num_train, num_heldout, partial(_build, build, heldout))
+    return Family(name, 1, MAX_TURNS.get(name, 8), num_train, num_heldout, partial(_build, build, heldout))
 
 
 def _build(build: Builder, heldout: Words, rng: random.Random, split: Split) -> Problem:

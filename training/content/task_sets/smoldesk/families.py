@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from training.content.task_sets.smoldesk.screens import Desk, Widget, result_is, state_is
+from training.content.task_sets.smoldesk.screens import Desk, Widget, result_is, share_of_fields, state_is
 from training.content.task_sets.smoldesk.words import KEYS, ORDERS
 from training.content.task_sets.steps_and_evaluators import (
     DONE,
@@ -45,6 +45,22 @@ def form(desk: Desk) -> Problem:
         target.click(),
         type_text(value),
         button.click(),
+    )
+
+
+def form8(desk: Desk) -> Problem:
+    """Ten turns with a graded score: Tab goes from field to field, in the order of the screen."""
+    fields = desk.entries(8, 8)
+    for entry in fields:
+        entry.text = ""
+    goal = {entry.name: desk.value() for entry in fields}
+    words = desk.rng.sample([f"{name}: {value}" for name, value in goal.items()], len(goal))
+    return _problem(
+        f"Fill in {', '.join(words)}.",
+        desk.window((desk.rng.choice(desk.words.windows), fields)),
+        share_of_fields(goal),
+        fields[0].click(),
+        *(type_text(f"{value}\t") for value in goal.values()),
     )
 
 

@@ -178,6 +178,16 @@ def result_is(**expected: Any) -> dict[str, Any]:
     }
 
 
+def share_of_fields(fields: dict[str, str]) -> dict[str, Any]:
+    """Evaluator: how many of the fields hold what they shall, of all."""
+    each = [result_is() for _ in fields]
+    for one, (name, value) in zip(each, fields.items(), strict=True):
+        rules = [{"key": ["fields", name], "method": "eq", "ref": value}]
+        one["expected"]["rules"]["expect"] = rules
+    parts = {key: [one[key] for one in each] for key in ("func", "result", "expected")}
+    return {**parts, "conj": "mean", "wait_s": each[0]["wait_s"]}
+
+
 def state_is(
     widgets: Sequence[Widget],
     *,
