@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scripts.mutants.planted import REPOSITORY, Plant
 
-INSTALLED = (".venv", "node_modules")
+INSTALLED = (".venv", ".venv-osworld", "node_modules")
 _moments = count(1_000_000_000, 2)
 """A file that changes twice in a second would keep its compiled form of the same size."""
 
