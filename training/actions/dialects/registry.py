@@ -27,9 +27,10 @@ DIALECTS: tuple[Dialect, ...] = (
     UI_TARS,
     PYAUTOGUI,
     OPENCUA,
-    KEYBOARD,
     KEYBOARD_MOUSE,
+    KEYBOARD,
 )
+"""Of two that begin at the same place the earlier one is read: keyboard-mouse says all that keyboard does."""
 AUTO = "auto"
 """Reads every dialect that a text shows, and writes json."""
 

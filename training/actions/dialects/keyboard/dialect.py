@@ -37,4 +37,5 @@ KEYBOARD = Dialect(
     write=write,
     prompt=PROMPT,
     space=CoordinateSpace.SCREEN,
+    is_tried=True,
 )
