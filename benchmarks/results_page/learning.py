@@ -78,6 +78,7 @@ LEARNING = (
         missed=(
             "Of thirteen alarms with a remedy eleven were ended by it.",
             "A collapse of entropy did not come in two tries, and errored trajectories were not tried.",
+            "Of six healthy runs four ran, of two seeds.",
         ),
     ),
     Claim(
