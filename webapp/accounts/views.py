@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.forms import PasswordChangeForm
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils import timezone
@@ -112,7 +112,7 @@ def switch_team(request: MemberRequest, pk: int) -> HttpResponse:
     request.session[TEAM_SESSION_KEY] = pk
     wanted = request.POST.get("next", "/")
     is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return redirect(wanted if is_ours else "/")
+    return HttpResponseRedirect(wanted if is_ours else "/")  # `redirect` would look for a view called so
 
 
 @require_safe

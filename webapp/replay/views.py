@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -266,5 +266,5 @@ def _back(request: MemberRequest) -> HttpResponse:
     """To the page that sent the form, when it is one of ours."""
     target = request.META.get("HTTP_REFERER", "")
     if url_has_allowed_host_and_scheme(target, {request.get_host()}):
-        return redirect(target)
+        return HttpResponseRedirect(target)
     return redirect("replay-inbox")

@@ -123,6 +123,7 @@ def test_the_current_team_is_chosen_per_session_and_stays_ones_own(client, team)
     assert "<h1>Members of blue<" in client.get("/team/").content.decode()
     away = client.post(f"/teams/{second.pk}/switch/", {"next": "https://evil.example/"})
     assert away["Location"] == "/"
+    assert client.post(f"/teams/{second.pk}/switch/", {"next": "0"})["Location"] == "0", "no name of a view"
     assert client.post(f"/teams/{make_team().pk}/switch/").status_code == 404
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -47,7 +47,7 @@ def come_back(request: HttpRequest) -> HttpResponse:
         return _refuse(request, refused)
     wanted = request.session.pop(NEXT_KEY, "/")
     login(request, user, backend=BACKEND)
-    return redirect(wanted)
+    return HttpResponseRedirect(wanted)
 
 
 def _require_configured() -> None:
