@@ -16,7 +16,6 @@ import contextlib
 import os
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import psutil
 
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.desktops.vm_clone import default_images
+from benchmarks.kept_running import keep_running
 from benchmarks.report import finish, percentile, print_table
 from testing.private_installation import Instance
 from training.content.task_sets import first_desk
@@ -109,14 +109,16 @@ def running_experiment() -> Any:
         "trajectory_timeout_s": TRAJECTORY_LIMIT_S,
         "retries": 0,
     }
-    return Experiment.objects.create(
+    experiment = Experiment.objects.create(
         team=Team.objects.order_by("pk").first(),
         name="soak",
         config=ExperimentConfig(desktops=desktops).model_dump(mode="json"),  # type: ignore[arg-type]
         status="running",
         started_at=timezone.now(),
-        heartbeat_at=timezone.now() + timedelta(days=1),
+        heartbeat_at=timezone.now(),
     )
+    keep_running((experiment.pk,))
+    return experiment
 
 
 def tasks() -> list[Task]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.kept_running import keep_running
 from benchmarks.training.planted_policy import TOKEN, PlantedPolicy, Tokens
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Task
@@ -15,7 +15,6 @@ from training.planning.presets import load_preset
 
 GARBAGE = '{"action":"terminate","statusss'
 LIMIT_S = 3600.0
-BEAT_S = 2.0
 
 
 @dataclass(kw_only=True)
@@ -40,16 +39,7 @@ class Stage:
         self.policy = policy
         self.experiment = self._experiment("first-desk.v2")
         self.paid_by_state = self._experiment("first-desk.v1")
-        threading.Thread(target=self._beat, daemon=True).start()
-
-    def _beat(self) -> None:
-        """As the gpu worker of an experiment does."""
-        from webapp.experiments.services.attempts import beat_experiment
-
-        while True:
-            for experiment in (self.experiment, self.paid_by_state):
-                beat_experiment(experiment.pk)
-            time.sleep(BEAT_S)
+        keep_running((self.experiment.pk, self.paid_by_state.pk))
 
     def _experiment(self, rewards: str) -> Any:
         from django.utils import timezone
