@@ -72,7 +72,6 @@ def record(policy: PolicyProcess, tasks: list[Task], size: int, frames: Path, ma
             _turn(client, f"{task.task_id}-{variant}-{place}", index, task, frames, max_tokens)
             for index in range(TURNS)
         ]
-        client.close()
         reward = sum(turn.completion.token_ids[0] % 2 for turn in turns if turn.completion) / TURNS
         return Trajectory(
             trajectory_id=1 + jobs.index(job),
