@@ -76,9 +76,9 @@ LEARNING = (
         figure=lambda found: _ended(found["runs"]),
         n=lambda found: "one run each, 3 to 12 steps; a row's commit stands in the file",
         missed=(
-            "Of thirteen alarms with a remedy eleven were ended by it.",
-            "A collapse of entropy did not come in two tries, and errored trajectories were not tried.",
-            "Of six healthy runs four ran, of two seeds.",
+            "Of thirteen alarms with a remedy twelve were ended by it; errored trajectories were not tried.",
+            "The rows come from several trees, so they are no verdict about one.",
+            "The lanes of three alarms were changed after they had not come; what a clone must do was not.",
         ),
     ),
     Claim(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks.finished_runs import FinishedRuns, Run, add_resume
+from benchmarks.finished_runs import FinishedRuns, Run, add_resume, label
 from benchmarks.report import RESULTS, print_table
 from testing.browser.chromium import chromium_page, sign_in
 from testing.experiment_runs import follow, launch, settings
@@ -145,7 +145,9 @@ def main() -> int:
 def rows_of_others(lanes: Sequence[str]) -> list[Run]:
     """What the result file keeps of lanes that this call leaves out."""
     stored = json.loads((RESULTS / "remedies.json").read_text())["figures"]["runs"]
-    return [row for row in stored if row["lane"] not in lanes]
+    others = [row for row in stored if row["lane"] not in lanes]
+    names = [{"row": label({"lane": row["lane"]})} for row in others]  # older rows have none
+    return [{**row, "conditions": name | row["conditions"]} for row, name in zip(others, names, strict=True)]
 
 
 def meets_bar(rows: Sequence[Run]) -> bool:
