@@ -55,13 +55,14 @@ LEARNING = (
         result="credit_proof",
         says="Measured credit finds the planted wrong turn, and pays for no garbage",
         figure=lambda found: (
-            f"{found['named']} of {found['menus']} named; value off by {found['error']:.2f}, rank "
+            f"{found['named']} of {found['menus']} named where the state is worth about 1; value off by "
+            f"{found['error']:.2f} on the mean and {found['worst_error']:.2f} at most, rank "
             f"correlation {found['rank']:.2f}; garbage's advantage {found['garbage_by_trajectory']:+.2f} by "
             f"trajectory, {found['garbage_by_branches']:+.2f} by branches"
         ),
         n=lambda found: (
             f"{found['size']} continuations a state; {found['states']} states with {found['rollouts']} "
-            f"rollouts each; {found['garbage_turns']} garbage turns"
+            f"rollouts each; {found['garbage_turns']} garbage turns of made runs"
         ),
     ),
     Claim(
