@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
+from testing.workers.served_completions import served_completions
 from training.content.task_sets.steps_and_evaluators import file_holds, setup_step
 from training.contracts.types import Action, ActionKind, Completion, Task
 from training.observations.widget_tree import widgets_of
@@ -45,41 +45,12 @@ def click_crimson(text: str) -> str:
     return json.dumps({"action": "left_click", "coordinate": [int(place[1]), int(place[2])]})
 
 
-class Reader(BaseHTTPRequestHandler):
-    """A policy server whose policy sees a turn's text alone."""
-
-    requests: list[bytes]
-    answer: Callable[[str], str]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.requests.append(body)
-        request = next(line for line in body.splitlines() if line.startswith(b'{"'))
-        text = type(self).answer(json.loads(request)["text"])
-        completion = Completion(text=text, token_ids=(1,), behaviour_logprobs=(-0.1,))
-        sent = completion.model_dump_json().encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
-
-    def do_DELETE(self) -> None:
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
 def served_policy(answer: Callable[[str], str]) -> Iterator[tuple[str, list[bytes]]]:
     """(URL, bodies of the requests for turns) of a policy that makes `answer` of each turn's text."""
-    reader = type("Served", (Reader,), {"requests": [], "answer": staticmethod(answer)})
-    server = HTTPServer(("127.0.0.1", 0), reader)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", reader.requests
-    finally:
-        server.shutdown()
-        server.server_close()
+
+    def complete(request: dict[str, Any]) -> Completion:
+        return Completion(text=answer(request["text"]), token_ids=(1,), behaviour_logprobs=(-0.1,))
+
+    with served_completions(complete) as served:
+        yield served
