@@ -1,5 +1,8 @@
 """Small things that pages promise: questions before what cannot be undone, keys, orders, names."""
 
+import re
+
+import pytest
 from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
@@ -15,9 +18,12 @@ from webapp.accounts.models import Membership, Role
 from webapp.experiments.models import MetricPoint
 
 
-def test_removing_a_member_asks_first(sign_in: SignIn, people: People):
+@pytest.mark.parametrize("modules", ["loaded", "late"])
+def test_removing_a_member_asks_first(sign_in: SignIn, people: People, modules: str):
     admin = make_user(Role.ADMIN, team=people.team)
     page = sign_in(admin)
+    if modules == "late":
+        page.route("**/js/app*.js", lambda route: route.abort())
     page.goto("/team/")
     row = page.locator("tr", has_text=people.viewer.username)
     row.get_by_role("button", name="Remove").click()
@@ -26,6 +32,16 @@ def test_removing_a_member_asks_first(sign_in: SignIn, people: People):
     assert Membership.objects.filter(user=people.viewer).exists()
     dialog.get_by_role("button", name="Remove").click()
     expect(page.locator("tr", has_text=people.viewer.username)).to_have_count(0)
+
+
+def test_a_filter_chosen_before_the_modules_run_is_not_lost(sign_in: SignIn, people: People):
+    make_experiment(team=people.team, name="Sheets")
+    page = sign_in(people.viewer)
+    page.route("**/js/app*.js", lambda route: route.abort())
+    page.goto("/experiments/")
+    page.get_by_label("Status", exact=True).select_option("failed")
+    expect(page).to_have_url(re.compile(r"/experiments/\?status=failed$"))
+    expect(page.get_by_role("link", name="Sheets")).to_have_count(0)
 
 
 def test_slash_searches_trajectories_and_the_replay_buffer(sign_in: SignIn, people: People):
