@@ -238,7 +238,7 @@ def ground(lane: Lane) -> Iterator[Run]:
     """The lane's installation, running, and all that its faults need of the machine. Raises NoGround."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="deskhand-", dir="/tmp"))
-        stack.callback(lambda: deskhand.is_temporary and shutil.rmtree(folder, ignore_errors=True))
+        stack.callback(lambda: shutil.rmtree(folder, ignore_errors=True) if deskhand.is_temporary else None)
         links = stack.enter_context(routed_networks(lane.num_links))
         env = {"DATABASE_URL": ""} | lane.env
         if links:

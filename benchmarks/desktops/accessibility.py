@@ -19,11 +19,13 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 from benchmarks.report import finish, percentile, print_table
 from testing.desk_host_process import running_host
 from testing.workers.slow_tree import PROGRAM as SLOW
 from training.observations.widget_tree import widgets_of
+from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient, LeaseKeeper
 from workers.desktops.leased_desktop import DesktopEnv
@@ -68,7 +70,9 @@ def slow_reads(env: DesktopEnv, reads: int) -> tuple[list[float], list[float]]:
     wholes, questions = [], []
     for _ in range(reads):
         started = time.monotonic()
-        answer = env.agent.ask("/execute", {"command": ["/usr/bin/python3", "-c", SLOW]}, timeout_s=60)
+        answer = cast(AgentClient, env.agent).ask(
+            "/execute", {"command": ["/usr/bin/python3", "-c", SLOW]}, timeout_s=60
+        )
         wholes.append(time.monotonic() - started)
         read = json.loads(answer["output"])
         questions.append(read["boxes_s"] / read["boxes"])

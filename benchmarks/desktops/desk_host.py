@@ -17,19 +17,20 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
 from benchmarks.report import finish, percentile, print_table
 from testing.desk_host_process import start_host, stop_host
-from training.contracts.types import Action
+from training.contracts.types import Action, ActionKind
 from webapp.trajectories import screenshot_jpegs
 from workers.desktops import frame_images
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.screen_settling import AT_ONCE
+from workers.desktops.x11.console import X11Console
 
 MAX_RESET_S = 0.8
 DESKTOPS = 8
@@ -115,7 +116,7 @@ def dirty(env: DesktopEnv) -> None:
     env.agent.put("~/spec.json", json.dumps(PANEL).encode())
     env.agent.launch(PROGRAMS["panel"])
     env.wait_for_window("panel", settled=False)
-    env.act(Action(kind="type", text="abc"))
+    env.act(Action(kind=ActionKind.TYPE, text="abc"))
     env.observe(AT_ONCE)
 
 
@@ -143,18 +144,24 @@ def measure_resets(
 
 def measure_screen(env: DesktopEnv) -> dict[str, float]:
     dirty(env)
-    pixels = env.console.display.pixels()
+    display = cast(X11Console, env.console).display
+    pixels = display.pixels()
     image = frame_images.image_of(pixels, *env.size)
     jobs = {
-        "pixels": env.console.display.pixels,
+        "pixels": display.pixels,
         "png": lambda: frame_images.png_of(image),
         "jpeg": lambda: screenshot_jpegs.jpeg_of(image),
         "thumb": lambda: screenshot_jpegs.thumb_of(image),
         "observe": lambda: env.observe(AT_ONCE),
-        "type_and_observe": lambda: (env.act(Action(kind="type", text="x")), env.observe()),
-        "click_without_effect": lambda: (env.act(Action(kind="click", x=5, y=5)), env.observe()),
+        "type_and_observe": lambda: act_and_observe(env, Action(kind=ActionKind.TYPE, text="x")),
+        "click_without_effect": lambda: act_and_observe(env, Action(kind=ActionKind.CLICK, x=5, y=5)),
     }
     return {name: percentile([_timed(job) for _ in range(30)], 0.5) * 1000 for name, job in jobs.items()}
+
+
+def act_and_observe(env: DesktopEnv, action: Action) -> None:
+    env.act(action)
+    env.observe()
 
 
 def _timed(job: Any) -> float:

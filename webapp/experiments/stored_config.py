@@ -1,6 +1,6 @@
 """Configs that perhaps another version of Deskhand stored, read as far as this one knows them."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import yaml
 from pydantic import ValidationError
@@ -20,7 +20,7 @@ def read_stored(model: type[S], values: Any) -> S:
             name: _read_field(model, name, stored[name]) for name in model.model_fields.keys() & stored.keys()
         }
         # Not validated again: a combination that is refused today was run as it is.
-        return model.model_construct(**known)
+        return cast(S, model.model_construct(**known))
 
 
 def _read_field(model: type[Section], name: str, value: Any) -> Any:

@@ -87,7 +87,8 @@ def test_what_it_writes_runs_and_the_oracle_stays_with_us(client, world, log):
 )
 def test_what_it_cannot_answer_is_said_and_nothing_runs(world, model, problem, monkeypatch):
     monkeypatch.setattr("webapp.lib.chat.chat_server.ATTEMPTS", 1)
-    row = asked(*world, model)
+    user, task, url = world
+    row = asked(user, task, url, model)
     assert row.status == "failed"
     assert problem in row.message
     assert not Trajectory.objects.exists()

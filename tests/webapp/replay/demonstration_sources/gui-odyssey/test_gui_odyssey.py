@@ -33,7 +33,7 @@ def odyssey(folder: Path) -> Path:
 
 
 @pytest.mark.django_db
-def test_gui_odyssey_comes_in(tmp_path):
+def test_gui_odyssey_comes_in(tmp_path: Path) -> None:
     entry = imported(odyssey(tmp_path / "set"), "gui-odyssey", tmp_path)
     assert (entry.trajectory.task.instruction, entry.family) == ("Buy tomatoes.", "Web_Shopping")
     actions = [turn.action for turn in entry.trajectory.turns.order_by("index")]
