@@ -1,4 +1,4 @@
-"""The arms of both ablations: which algorithm, and what void turns and a score at a limit earn."""
+"""The arms of the ablations: which algorithm, what void turns and a score at a limit earn, credit by turn."""
 
 from __future__ import annotations
 
@@ -76,5 +76,17 @@ VOID_TURNS: dict[str, Arm] = {
     "windows reward, no_credit": _credit("no_credit", "windows-keyboard.v1"),
     "windows ended score, no_credit": _credit("no_credit", "windows-keyboard.v2"),
 }
-STUDIES = {"algorithms": ALGORITHMS, "void_turns": VOID_TURNS}
+# The longest family that the shipped start sometimes solves: up to five turns, each of which can be wrong.
+MENU: Arm = {
+    "tasks.families": ["menu"],
+    "evaluation.every": 5,
+    "evaluation.samples_per_task": 2,
+}
+CREDIT: dict[str, Arm] = {
+    "grpo": MENU,
+    "shared_states": MENU | {"algorithm.credit": "shared_states"},
+    # Half of the group has to have seen a screen, or the policy goes on from there: at 2, hardly any is left.
+    "branches": MENU | {"algorithm.credit": "branches", "algorithm.least_visits": 4},
+}
+STUDIES = {"algorithms": ALGORITHMS, "void_turns": VOID_TURNS, "credit": CREDIT}
 """What is compared -> name of an arm -> its settings."""

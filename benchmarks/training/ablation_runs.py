@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.training.ablation_arms import UPDATES, Arm
 from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
+from testing.watch_installation import rows
 
 CURVES = (
     "rollout/solved",
@@ -31,6 +32,13 @@ SERIES = (
     *CURVES,
 )
 SLOTS_PER_CORE = 3
+SPENT = """
+SELECT g.step, g.purpose, COUNT(*),
+       SUM((SELECT COUNT(*) FROM trajectories_turnrecord turn WHERE turn.trajectory_id = t.id)),
+       SUM((JULIANDAY(t.ended_at) - JULIANDAY(t.started_at)) * 86400)
+FROM trajectories_trajectory t JOIN trajectories_group g ON g.id = t.group_id
+WHERE g.purpose IN ('train', 'branch') GROUP BY g.step, g.purpose ORDER BY g.step, g.purpose
+"""
 
 
 @dataclass(frozen=True)
@@ -100,11 +108,19 @@ def _run(deskhand: Instance, arm: Arm, seed: int, budget: Budget, slots: int) ->
         "injected": sum(value for _, value in metrics["replay/injected"]),
         "rollout_curve": metrics["rollout/success"],
         "greedy_curve": curve_of(described, greedy=True),
+        "sampled_curve": curve_of(described),
+        "desktops": desktops_of(deskhand),
         "staleness": [value for _, value in metrics["async/staleness_mean"]],
         "cut_fraction": [value for _, value in metrics["policy/correction_cut_fraction"]],
         "curves": {name: metrics[name] for name in CURVES},
         "alarms": [alarm["name"] for alarm in described["alarms"]],
     }
+
+
+def desktops_of(deskhand: Instance) -> list[dict[str, Any]]:
+    """What the rollouts of each step took, and their continuations, which do the turns before them again."""
+    names = ("step", "purpose", "trajectories", "turns", "seconds")
+    return [dict(zip(names, row, strict=True)) for row in rows(deskhand, SPENT)]
 
 
 def accept_demonstrations(deskhand: Instance, seed: int, count: int, limit_s: float) -> int:
