@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from testing.private_installation import Instance, InstanceFailed
-from testing.watch_installation import rows
+from testing.watch_installation import Recorded, rows
 
 FINAL = {"finished", "failed", "cancelled"}
 NOTHING_SCORED = "nothing_scored"
@@ -150,6 +150,18 @@ def curve_of(described: dict[str, Any], *, greedy: bool = False) -> list[tuple[i
     """(step, success) of all its evaluations, sampled or greedy, in order of steps."""
     found = (item for item in described["evaluations"] if (item["temperature"] == 0) == greedy)
     return sorted((item["step"], item["success"]) for item in found)
+
+
+OUTCOMES = """
+SELECT e.name, e.step, e.temperature, t.results FROM experiments_evaluation e
+JOIN experiments_evaluationtasks t ON t.evaluation_id = e.id WHERE e.experiment_id = {number} ORDER BY e.id
+"""
+
+
+def outcomes(deskhand: Recorded, number: int) -> list[tuple[str, int, float, dict[str, list[int]]]]:
+    """(name, step, temperature, task -> solved, draws, group, solved at a limit) of all its evaluations."""
+    found = rows(deskhand, OUTCOMES.format(number=number))
+    return [(name, step, temperature, json.loads(results)) for name, step, temperature, results in found]
 
 
 def seconds(start: str | None, end: str | None) -> float | None:

@@ -30,7 +30,7 @@ from typing import Any
 from benchmarks.gpu.smoldesk_figures import looks_of, missed, table
 from benchmarks.report import RESULTS, commit, machine, print_table, write_whole
 from benchmarks.training.side_by_side import side_by_side
-from testing.experiment_runs import follow, launch, settings
+from testing.experiment_runs import follow, launch, outcomes, settings
 from testing.private_installation import Instance, InstanceFailed
 from training.content.task_sets.smoldesk import DEMONSTRATED
 
@@ -56,14 +56,6 @@ CURVES = (
     ),
     *(f"success/{family}" for family in ("form", "rename", "toggle", "pick", "press")),
 )
-TASKS_OF = """
-import json
-from webapp.experiments.models import EvaluationTasks
-rows = EvaluationTasks.objects.filter(evaluation__experiment_id={number}).values_list(
-    "evaluation__name", "evaluation__step", "evaluation__temperature", "results"
-)
-print(json.dumps(list(rows)))
-"""
 
 
 class Record:
@@ -144,9 +136,6 @@ class Stage:
         return keep(follow(self.deskhand, number, max(1.0, self._left()), *CURVES, say=say, poll_s=10.0))
 
     def _run(self, described: dict[str, Any], number: int, key: str) -> dict[str, Any]:
-        rows = json.loads(
-            self.deskhand.manage("shell", "-c", TASKS_OF.format(number=number)).splitlines()[-1]
-        )
         return {
             "status": described["status"],
             "message": described["message"],
@@ -155,7 +144,7 @@ class Stage:
             "alarms": [alarm["name"] for alarm in described["alarms"]],
             "curves": described["metrics"],
             "stages": described["stages"],
-            "looks": looks_of(rows),
+            "looks": looks_of(outcomes(self.deskhand, number)),
         }
 
     def _shared(self) -> dict[str, object]:

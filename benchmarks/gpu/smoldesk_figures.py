@@ -53,6 +53,16 @@ def share(counts: Counts) -> dict[str, Any]:
     return {"solved": solved, "draws": draws, "tasks": len(counts), "low": low, "high": high, **passes}
 
 
+def passes_at(looks: Iterable[Mapping[str, Any]], step: int) -> dict[str, dict[str, float]]:
+    """Family -> pass@k of the sampled evaluation after this step; each of several draws counts for pass@1."""
+    found: dict[str, dict[str, float]] = {}
+    for look in looks:
+        if look["step"] == step and look["temperature"] != 0:
+            for family, one in look["families"].items():
+                found[family] = {key: value for key, value in one.items() if key.startswith("pass@")}
+    return found
+
+
 def ends(run: Mapping[str, Any], *, greedy: bool) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The first and the last evaluation of one kind, by family; None when there are not two."""
     looks = sorted(

@@ -6,7 +6,7 @@ that need the pixels; with --from-scratch only the SFT stage of the from-scratch
 
 Solved means: full score, and ended by the agent. A seed is one run of the longest number of steps, evaluated
 after each of `--steps`: the preset's rate is constant, so a shorter run is the beginning of a longer one.
-Bar, in every seed, after 60 steps and after 120, over >= 60 held-out tasks, greedy and three draws each:
+Bar, in every seed, after 60 steps and after 120, over >= 60 held-out tasks, greedy and eight draws each:
 greedy <= 55 % and sampled >= 15 % before, solved 60 points more greedily and 35 sampled after, >= 80 %
 greedily, two families >= 30 points greedily; over both last evaluations at most 10 % of the trajectories
 truncated and 2 % of the turns unparsable; entropy over the last five steps <= 0.1 nats. On two cores also:
@@ -28,9 +28,10 @@ from functools import partial
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
+from benchmarks.gpu.smoldesk_figures import looks_of, passes_at
 from benchmarks.report import print_table
 from benchmarks.training.side_by_side import side_by_side
-from testing.experiment_runs import evaluation, follow, launch, seconds, settings
+from testing.experiment_runs import evaluation, follow, launch, outcomes, seconds, settings
 from testing.private_installation import Instance, InstanceFailed
 from webapp.lib.supervisor.process_specs import SLOTS_PER_CORE
 
@@ -42,7 +43,8 @@ MIN_SOLVED, GREEDY_GAIN, SAMPLED_GAIN = 0.80, 0.60, 0.35
 FAMILY_GAIN, FAMILIES_GAINED = 0.30, 2
 MAX_TRUNCATED, MAX_UNPARSABLE, MAX_ENTROPY = 0.10, 0.02, 0.1
 STEPS, LAST_STEPS = (60, 120), 5
-DRAWS = 3
+DRAWS = 8
+"""Of a task: pass@8 beside one draw says what GRPO may have sharpened and what it added."""
 MIN_TASKS = 60
 BLIND_LIMIT = 0.35
 """Chance on colour is the mean of 1/3 to 1/5; on menu 1/5 and less. The limit allows for 48 trials."""
@@ -121,7 +123,9 @@ def run(limit_s: float, num_cores: int, *arguments: str) -> dict[str, Any]:
     slots, workers = SLOTS_PER_CORE * num_cores, max(2, num_cores // 4)
     env = {"CUDA_VISIBLE_DEVICES": "", "DESKHAND_TORCH_THREADS": str(max(num_cores // 2, 2))}
     with Instance(without=["web"], slots=slots, env_workers=workers, env=env) as deskhand:
-        return follow(deskhand, launch(deskhand, *arguments), limit_s, *CURVES, poll_s=POLL_S)
+        number = launch(deskhand, *arguments)
+        described = follow(deskhand, number, limit_s, *CURVES, poll_s=POLL_S)
+        return described | {"looks": looks_of(outcomes(deskhand, number))}
 
 
 EVALUATIONS = ("before", "after", "greedy_before", "greedy_after")
@@ -143,6 +147,7 @@ def judge(described: dict[str, Any], steps: int, from_scratch: bool, num_cores: 
     for name, at in (("before", 0), ("after", steps)):
         row[name] = evaluation_at(described, at, greedy=False)
         row[f"greedy_{name}"] = evaluation_at(described, at, greedy=True)
+        row[f"passes_{name}"] = passes_at(described["looks"], at)
     row |= at_the_end(row)
     row["missed"] = missed_from_scratch(row) if from_scratch else missed(row)
     del row["curves"]

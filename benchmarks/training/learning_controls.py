@@ -21,10 +21,19 @@ from functools import partial
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
+from benchmarks.gpu.smoldesk_figures import looks_of, passes_at
 from benchmarks.report import RESULTS, print_table
 from benchmarks.training.learning_curves_picture import draw
 from benchmarks.training.side_by_side import side_by_side
-from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
+from testing.experiment_runs import (
+    curve_of,
+    evaluation,
+    follow,
+    launch,
+    outcomes,
+    settings,
+    stage_seconds,
+)
 from testing.private_installation import Instance, InstanceFailed
 from webapp.lib.supervisor.process_specs import SLOTS_PER_CORE
 
@@ -37,7 +46,7 @@ ARMS: dict[str, dict[str, object]] = {
 }
 """Name -> what differs from the preset."""
 CONTROLS = ("shuffled", "random")
-MIN_STEPS, MAX_RISE, DRAWS = 60, 0.08, 3
+MIN_STEPS, MAX_RISE, DRAWS = 60, 0.08, 8
 SERIES = ("rollout/success", "rollout/num_trajectories")
 EMPTY: dict[str, Any] = {
     "step": 0,
@@ -112,7 +121,8 @@ def train(deskhand: Instance, arm: str, seed: int, options: argparse.Namespace) 
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
     say = partial(print, f"{arm}, seed {seed}:", flush=True)
-    return follow(deskhand, number, options.limit_s, *SERIES, poll_s=10.0, say=say)
+    described = follow(deskhand, number, options.limit_s, *SERIES, poll_s=10.0, say=say)
+    return described | {"looks": looks_of(outcomes(deskhand, number))}
 
 
 def figures_of(arm: str, described: dict[str, Any]) -> dict[str, Any]:
@@ -130,6 +140,8 @@ def figures_of(arm: str, described: dict[str, Any]) -> dict[str, Any]:
     for name in ("before", "after"):
         row[f"sampled_{name}"] = evaluation(described, name)
         row[f"greedy_{name}"] = evaluation(described, name, greedy=True)
+        sampled = row[f"sampled_{name}"]
+        row[f"passes_{name}"] = passes_at(described["looks"], sampled["step"]) if sampled else {}
     return row | {"passed": passes(arm, row)}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.gpu.smoldesk_figures import looks_of, missed, pass_at, table
+from benchmarks.gpu.smoldesk_figures import looks_of, missed, pass_at, passes_at, table
 
 
 def evaluation(step: int, temperature: float, **solved: int) -> tuple:
@@ -39,6 +39,12 @@ def test_solved_at_the_limit_is_not_solved():
     (look,) = looks_of(rows)
     assert look["families"]["form"]["solved"] == 0
     assert look["by_task"] == {"smoldesk/form/0000": [0, 8]}
+
+
+def test_pass_at_k_of_a_step_is_of_its_sampled_evaluation():
+    looks = looks_of([evaluation(0, 0.0, form=8), evaluation(0, 1.0, form=1), evaluation(40, 1.0, form=8)])
+    assert passes_at(looks, 0) == {"form": {"pass@1": pytest.approx(1 / 8), "pass@8": 1.0}}
+    assert passes_at(looks, 20) == {}
 
 
 def test_the_bar_names_the_family_that_learned_too_little_and_sharpening():
