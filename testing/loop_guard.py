@@ -28,7 +28,7 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 def install() -> None:
     """From here on calls on loops are noted. Idempotent."""
-    django.utils.asyncio.get_running_loop = _running_loop
+    django.utils.asyncio.get_running_loop = _running_loop  # type: ignore[attr-defined]
 
 
 def exempt_main_thread() -> None:

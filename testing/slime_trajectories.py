@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from training.actions.coordinates import off_screen_error
 from training.actions.parse_completion import parse_completion
 from training.content.task_sets.first_desk import generate
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import ActionKind, Observation, Turn
+from workers.desktops.agent_client import AgentClient
 from workers.desktops.desktop_texts import DesktopTexts, ReadText
 from workers.desktops.frame import Frame
 from workers.desktops.leased_desktop import DesktopEnv
@@ -128,7 +129,7 @@ def look(desktop: DesktopEnv) -> Seen:
 
 
 def _answer(desktop: DesktopEnv, path: str) -> dict[str, Any]:
-    status, body = desktop.agent.call("GET", path)
+    status, body = cast(AgentClient, desktop.agent).call("GET", path)
     assert status == 200, body
     return json.loads(body)
 

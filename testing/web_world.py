@@ -1,7 +1,7 @@
 """One row of everything that a web route can name, the people around it, and the list of all routes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from types import CellType
 
 from django.contrib.auth.models import User
 from django.urls import URLPattern, URLResolver
@@ -52,7 +52,7 @@ def _api_operations(pattern: URLPattern) -> list[str] | None:
     """One API path has an operation per method; None for other routes."""
     view = pattern.callback
     while view is not None:  # what is wrapped around the view of a path has no operations itself
-        cells: tuple[Callable, ...] = getattr(view, "__closure__", None) or ()
+        cells: tuple[CellType, ...] = getattr(view, "__closure__", None) or ()
         for holder in (getattr(view, "__self__", None), *(cell.cell_contents for cell in cells)):
             if hasattr(holder, "operations"):
                 return [operation.operation_id for operation in holder.operations]

@@ -24,7 +24,7 @@ def config_of(size: Size, layers: int, token_id: Callable[[str], int]) -> Pretra
     text = _text(size, layers) | {"eos_token_id": token_id("<|im_end|>")}
     if size.family == "qwen3":
         return Qwen3Config(**text, architectures=["Qwen3ForCausalLM"])
-    made: dict[str, type[PretrainedConfig]] = {
+    made: dict[str, Callable[..., PretrainedConfig]] = {
         "qwen2_5_vl": Qwen2_5_VLConfig,
         "qwen3_5": Qwen3_5Config,
         "qwen3_vl": Qwen3VLConfig,

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,7 +47,7 @@ def quickly_emptied_tables() -> None:
 
     from testing.session.emptied_tables import empty_tables
 
-    TransactionTestCase._fixture_teardown = lambda _case: empty_tables()
+    TransactionTestCase._fixture_teardown = lambda _case: empty_tables()  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def django_db_modify_db_settings() -> None:
     """SQLite's tests use a file, as production does: threads and other processes see the same data."""
     from django.conf import settings
 
-    database = settings.DATABASES["default"]
+    database: dict[str, Any] = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         database["TEST"]["NAME"] = str(TEST_ROOT / "test.sqlite3")
 
