@@ -17,13 +17,9 @@ for (const link of document.querySelectorAll("[data-go]")) {
 bind("/", "Search or filter", () => document.querySelector("[data-search]")?.focus(), EVERYWHERE);
 
 document.addEventListener("click", (event) => {
-  const opener = event.target.closest("[data-open-dialog]");
-  if (opener) document.getElementById(opener.dataset.openDialog)?.showModal();
-  if (event.target.closest("[data-close-dialog]")) event.target.closest("dialog")?.close();
   if (event.target.closest("[data-keyboard-help]")) showHelp();
   const toggle = event.target.closest("[data-menu-toggle]");
   if (toggle) toggle.setAttribute("aria-expanded", document.getElementById("nav-items").classList.toggle("is-open"));
-  if (event.target instanceof HTMLDialogElement) event.target.close(); // a click on the backdrop
   for (const menu of document.querySelectorAll("details[data-menu][open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 document.addEventListener("keydown", (event) => {

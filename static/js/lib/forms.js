@@ -1,6 +1,13 @@
-// Confirmations and filters. Not a module, so that it runs first: on a slow page a form could be sent
-// without its question, and a filter chosen without effect.
+// Dialogs, confirmations and filters. Not a module, so that it runs first: on a slow page a form could be
+// sent without its question, a filter chosen or a dialog's button pressed without effect.
 (() => {
+  document.addEventListener("click", ({ target }) => {
+    const opener = target.closest("[data-open-dialog]");
+    if (opener) document.getElementById(opener.dataset.openDialog)?.showModal();
+    if (target.closest("[data-close-dialog]")) target.closest("dialog")?.close();
+    if (target instanceof HTMLDialogElement) target.close(); // a click on the backdrop
+  });
+
   // A form with data-confirm asks first, in one shared dialog; the words are in its data attributes.
   let asked = null;
   const ask = (dialog, form, submitter, question) => {

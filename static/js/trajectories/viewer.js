@@ -168,6 +168,7 @@ const handlers = {
   },
   "turn.updated": ({ index }) => feed.want(index),
   "trajectory.updated": () => summary.soon(),
+  "stream.reset": () => location.reload(), // what came meanwhile is no longer kept as events
 };
 
 startControls(root, { read: () => state, update, lane });

@@ -120,6 +120,7 @@ def test_an_admin_gets_the_command_with_which_a_host_joins(sign_in: SignIn, peop
     page.get_by_role("link", name="Add a host").click()
     page.get_by_label("GPUs: trainers and policy servers").check()
     page.get_by_role("button", name="Make the command").click()
+    expect(page.locator("pre")).to_have_count(2)
     command, token = page.locator("pre").all()
     expect(command).to_have_text("make join SERVER=https://deskhand.test:8743 ROLES=env,gpu")
     expect(token).to_have_text(re.compile("^[0-9a-f]{48}"))
