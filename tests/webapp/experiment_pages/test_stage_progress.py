@@ -49,8 +49,9 @@ def test_time_left_counts_the_grpo_that_has_not_begun():
         ("grpo", "pending", 0, 0, None, None),
         ("evaluation-after", "pending", 0, 0, None, None),
     )
-    left, after = eta(experiment), stage_seconds(experiment.settings)["evaluation-after"]
-    assert left == pytest.approx(30 + 600 + after, rel=0.05)
+    formula = stage_seconds(experiment.settings)
+    after = 600 / formula["grpo"] * formula["evaluation-after"]
+    assert eta(experiment) == pytest.approx(30 + 600 + after, rel=0.05)
 
 
 def test_an_earlier_run_of_other_length_tells_the_pace():
@@ -92,9 +93,24 @@ def test_a_night_between_two_attempts_is_not_the_pace():
     assert eta(experiment) == pytest.approx(300, rel=0.02)
 
 
-def test_a_stage_that_has_just_begun_has_an_estimate_too():
-    experiment = run_of(make_team(), ("grpo", "running", 0, 60, 1, None))
-    assert eta(experiment) == pytest.approx(stage_seconds(experiment.settings)["grpo"])
+def test_before_anything_is_measured_no_time_is_named():
+    assert eta(run_of(make_team(), ("grpo", "running", 0, 60, 1, None))) is None
+    assert eta(run_of(make_team(), ("evaluation-before", "running", 0, 20, 1, None))) is None
+    one = ("evaluation-before", "running", 10, 20, 30, None)
+    assert eta(run_of(make_team(), one)) == pytest.approx(30, rel=0.05)
+    assert eta(run_of(make_team(), one, ("grpo", "pending", 0, 0, None, None))) is None
+
+
+def test_without_a_first_evaluation_the_last_is_as_slow_as_grpo():
+    experiment = run_of(
+        make_team(),
+        ("grpo", "running", 30, 60, 300, None),
+        ("evaluation-after", "pending", 0, 0, None, None),
+    )
+    formula = stage_seconds(experiment.settings)
+    assert eta(experiment) == pytest.approx(
+        300 + 600 / formula["grpo"] * formula["evaluation-after"], rel=0.02
+    )
 
 
 @pytest.mark.parametrize("status", ["queued", "finished", "failed", "paused", "cancelled"])
