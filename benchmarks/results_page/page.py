@@ -56,6 +56,14 @@ The other tables of this page use OSWorld's rule. With `mask` three of five seed
 unparsable turns, so it does not ship. The arms with an ended score are equal within their intervals: \
 reasons chose `no_credit`. The run that once fell apart never did so again, so `keep` was not shown to be \
 unsafe."""
+CREDIT = """Menus of up to five turns alone, 4 groups of 8 a step. Branches go on from screens that fewer \
+than half of the group saw; each continuation does the turns before it again, which counts. A desktop-second \
+was up to twice as long in one run as in another, since other work shared the machine: equal turns are the \
+fair measure. Against GRPO: points of mean held-out success from the start until the same was spent, by \
+pairs of one seed, with Student's interval. Two of three runs with branches and one of GRPO raised the alarm \
+about the gradient's norm. `shared_states` alone was not run.
+
+![Rollouts and held-out success by step, with GRPO and with branches](images/ablation_credit.svg)"""
 TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."
 WHOLE_STEPS = """The real trainer, policy server and SGLang, with recorded screens and a sync a step. \
 On one shared GPU sampling ahead gains nothing: both sides compute at once and slow each other down."""
@@ -75,6 +83,7 @@ DETAILS = {
         ("What the runs teach", TAUGHT, str),
         ("Controls", CONTROLS, learning.controls),
         ("Algorithms", ALGORITHMS, learning.ablation),
+        ("Credit by turn", CREDIT, learning.credit),
         ("Turns without an action", VOID_TURNS, learning.void_turns),
     ),
     "On NVIDIA GPUs": (
