@@ -50,6 +50,7 @@ PLANTED = [
     ("env-worker", "python-xlib", "Xlib"),
     ("gpu-worker", "webapp", "webapp.worker_door.attempts, imported by workers.gpu"),
     ("gpu-worker", "safetensors", "safetensors.torch, imported by"),
+    ("gpu-worker", "nvidia-ml-py", "pynvml, imported by workers.gpu"),
 ]
 
 

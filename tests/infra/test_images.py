@@ -33,7 +33,9 @@ def built_help() -> None:
 
 
 @pytest.fixture(scope="module")
-def place(child_environment: dict[str, str], redis_server: str, built_help: None) -> Iterator[Place]:
+def place(
+    child_environment: dict[str, str], redis_server: str, built_help: None, django_db_setup: None
+) -> Iterator[Place]:
     """A data volume with the tables of the session's database, so that nothing has to be migrated."""
     data = Path(tempfile.mkdtemp(prefix="dhi-", dir="/tmp"))
     data.chmod(0o755)  # the desk host goes on as a user of its own
@@ -88,7 +90,7 @@ def _without_folders(command: tuple[str, ...]) -> list[str]:
         ("prepare", "whitenoise", "No module named 'whitenoise'"),
         ("web", "templates", "TemplateDoesNotExist"),
         ("gpu-worker", "training", "No module named 'training"),
-        ("gpu-worker", "nvidia-ml-py", "No module named 'pynvml'"),
+        ("gpu-worker", "redis", "No module named 'redis'"),
         ("env-worker", "workers", "workers"),
     ],
 )
