@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -168,14 +167,7 @@ def start(site: Site) -> Figures:
     assert httpx.get(f"{site.url}/readyz", timeout=30, trust_env=False).status_code == 200
     username, _ = site.credentials
     assert f"user {username}, password" in site.compose("logs", "prepare")
-    return {"prepare_s": prepare_seconds(site)}
-
-
-def prepare_seconds(site: Site) -> float:
-    state = site.state("prepare")
-    assert state["ExitCode"] == 0
-    began, ended = (datetime.fromisoformat(state[key][:23] + "+00:00") for key in ("StartedAt", "FinishedAt"))
-    return round((ended - began).total_seconds(), 1)
+    return site.prepared()
 
 
 def begin_training(site: Site) -> int:
@@ -208,7 +200,7 @@ def upgrade(site: Site, number: int) -> Figures:
     kinds = rows(site, f"select status, count(*) from trajectories_trajectory {ours} group by status")
     return {
         "up_s": round(away_s, 1),
-        "prepare_s": prepare_seconds(site),
+        **site.prepared(),
         "step_before": before,
         "step_after": step,
         "attempts": attempts,

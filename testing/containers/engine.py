@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,14 @@ BUILD_S = 5400
 ATTACHED_S = 10
 STOP_S = 120
 LEAST_COMPOSE = (2, 24)
+WITH_CPU_SECONDS = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print("CPU seconds:", round(used.ru_utime + used.ru_stime, 1))
+sys.exit(code)
+"""
+"""Entry point of `prepare`: nobody can ask an ended container what it used."""
 
 
 class NoEngine(Exception):
@@ -93,6 +103,7 @@ class Checkout:
             for name, service in services.items()
             if "build" in service and "profiles" not in service
         }
+        own["prepare"]["entrypoint"] = ["python", "-c", WITH_CPU_SECONDS]
         file = self.folder / "test-images.yml"
         file.write_text(yaml.safe_dump({"services": own}))
         return file
@@ -195,6 +206,15 @@ class Site:
         """What the engine knows of its container."""
         found: dict[str, Any] = json.loads(docker("inspect", self.container(service)))[0]
         return found["State"] | {"RestartCount": found["RestartCount"]}
+
+    def prepared(self) -> dict[str, float]:
+        """How long `prepare` took, and what it used of the cores that it shares."""
+        state = self.state("prepare")
+        assert state["ExitCode"] == 0
+        times = (state[key][:23] + "+00:00" for key in ("StartedAt", "FinishedAt"))
+        began, ended = map(datetime.fromisoformat, times)
+        (used,) = re.findall(r"CPU seconds: ([0-9.]+)", self.compose("logs", "--no-color", "prepare"))
+        return {"prepare_s": round((ended - began).total_seconds(), 1), "prepare_cpu_s": float(used)}
 
     def address(self, service: str) -> str:
         words = "--format={{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
