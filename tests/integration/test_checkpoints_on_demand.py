@@ -58,7 +58,7 @@ def finished(deskhand: Instance, experiment: int) -> bool:
 
 
 def test_export_evaluation_and_a_new_start_from_a_checkpoint(deskhand: Instance, tmp_path: Path) -> None:
-    source = launch(deskhand, tmp_path, "source")
+    source = launch(deskhand, tmp_path, "source", algorithm={"num_steps": 60})
     kept = f"SELECT id, path FROM experiments_checkpointrecord WHERE experiment_id = {source}"
     wait_for("a checkpoint", lambda: rows(deskhand, f"{kept} AND step > 0"))
 
