@@ -7,7 +7,7 @@ index	tag	name	text
 1	push-button	Save	""
 
 [Accessibility tree]
-button "Save" 320,470
+push-button "Save" 320,470
 
 [Terminal]
 user@desk:~$ ls
@@ -39,7 +39,7 @@ Place = Callable[[int, int], tuple[int, int]]
 def short_list(xml: str, place: Place) -> str:
     """The usable widgets of a tree, a line each. Raises BadTree.
 
-    button "Save" 320,470
+    push-button "Save" 320,470
     entry "Name" = "Ada" 512,233 focused
     """
     return "\n".join(_line(widget, place) for widget in widgets_of(xml) if widget.is_usable)
