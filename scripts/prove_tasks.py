@@ -31,7 +31,7 @@ from testing.desk_host_process import HostFailed, running_host
 from testing.workers.prove_task import Proof, prove
 from training.content.task_sets.registry import GENERATORS
 from training.contracts.config import DEFAULT_PROVIDER, DesktopConfig
-from training.contracts.config.providers.desk_host import DESK_HOST
+from training.contracts.config.providers.desk_host_registry import DESK_HOST
 from training.contracts.types import Task
 from training.tasks.supported_by.runtimes import reason_unsupported, runtime_of
 from workers.desktops.contract import DesktopSpec, EnvError

@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from PIL import Image
 
-from training.actions.completion_text import format_action
+from training.actions.write_completion import format_action
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Action, Purpose, Source, Task, TrajectoryStatus
 from webapp.accounts.models import Membership, Role, Team

@@ -15,7 +15,7 @@ from webapp.attacks.models import Exploit
 from webapp.experiments.models import Sweep
 from webapp.experiments.sweep_plan import SweepPlan
 from webapp.notifications.models import Delivery, NotificationRule
-from webapp.notifications.pictures import token_of as picture_token_of
+from webapp.notifications.screenshot_strip_links import token_of as picture_token_of
 from webapp.replay.models import AdmissionPolicy, ReplayImport, ReviewRound
 from webapp.reports.frozen_content import Choices
 from webapp.reports.services.links import make_link, token_of

@@ -12,7 +12,7 @@ django.setup(set_prefix=False)
 # Consumers import models, which need the applications that the line above has loaded.
 from django.urls import get_resolver  # noqa: E402
 
-from webapp.known_senders import body_limit  # noqa: E402
+from webapp.body_limit_by_sender import body_limit  # noqa: E402
 from webapp.lib.asgi.bodies_in_front import BodiesInFront  # noqa: E402
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.lib.asgi.websocket_origin import OwnOrigin  # noqa: E402

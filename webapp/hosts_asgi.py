@@ -10,7 +10,7 @@ django.setup(set_prefix=False)
 # These import models, which need the applications that the line above has loaded.
 from django.urls import get_resolver  # noqa: E402
 
-from webapp.known_senders import body_limit  # noqa: E402
+from webapp.body_limit_by_sender import body_limit  # noqa: E402
 from webapp.lib.asgi.bodies_in_front import BodiesInFront  # noqa: E402
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.lib.garbage_collection import freeze_startup_objects  # noqa: E402

@@ -169,7 +169,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.operations.probes.ProbeMiddleware",
     "csp.middleware.CSPMiddleware",
-    "webapp.lib.edge_middleware.EdgeMiddleware",
+    "webapp.lib.unreadable_requests.EdgeMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -29,7 +29,7 @@ def _announce(sender: str, instance: Any, **_: Any) -> None:
         instance.app.amqp.queues.select_add(further)
     if queue == "gpu":
         from workers.gpu.child_processes import claim_name
-        from workers.processes.owned_records import OwnerLives
+        from workers.processes.record_owners import OwnerLives
 
         try:
             claim_name()

@@ -5,7 +5,7 @@ import time
 from webapp.lib.heartbeat_age import touch_beat_file
 from webapp.lib.outage_retries import patient
 from webapp.lib.send_job import own_queue
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 from webapp.worker_door.workers import beat_worker, stop_worker
 from workers import identity
 from workers.reports.current import reports

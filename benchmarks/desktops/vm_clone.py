@@ -26,8 +26,8 @@ from benchmarks.report import finish, percentile, print_table
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.qemu.base_images import GuestImage
 from workers.desktops.qemu.boot_phases import Progress, ask_agent, screen_digest
-from workers.desktops.qemu.machine_factory import MachineFactory, initialise_clone
 from workers.desktops.qemu.template_store import disk_mb
+from workers.desktops.qemu.templates_and_clones import MachineFactory, initialise_clone
 
 MAX_SCREEN_S, MAX_AGENT_S, MAX_BUILD_S = 0.5, 2.0, 360.0
 OSWORLD_RESET_S, WINDOWS_BOOT_S, OSGYM_PROVISION_S = 90, 150, 0.8

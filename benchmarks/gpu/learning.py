@@ -34,7 +34,7 @@ from benchmarks.gpu.learning_arms import Plan, arm, why, write
 from benchmarks.report import RESULTS, commit, finish, print_table
 from testing.learning_curves import side_by_side
 from testing.private_installation import Instance
-from training.planning.model_places import find_folder
+from training.planning.model_folders import find_folder
 from workers.gpu.gpu_placement import visible_gpus
 
 MAX_BEFORE, MIN_AFTER, MIN_TASKS = 0.55, 0.90, 60

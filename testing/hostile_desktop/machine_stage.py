@@ -14,9 +14,9 @@ from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu.desktop import QemuDesktop
-from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.machine_identity import MachineSpec
 from workers.desktops.qemu.provider import QemuProvider
+from workers.desktops.qemu.templates_and_clones import MachineFactory
 
 SPEC = DesktopSpec(width=512, height=384, memory_mb=1024)
 RESET = "reset"

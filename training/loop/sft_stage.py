@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from training.batch.sft_dataset import SftDataset, sft_sample
+from training.batch.demonstrations_and_questions import SftDataset, sft_sample
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import Alarm, ReplaySkip, SkipReason
 from training.contracts.trainer_state import LearningStage

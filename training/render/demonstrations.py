@@ -7,7 +7,7 @@ otherwise every turn is written again from its typed action, in the renderer's d
 from training.actions.several_actions import turn_text
 from training.contracts.config import SamplingConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint
-from training.contracts.imitation import context_turns
+from training.contracts.imitated_turns import context_turns
 from training.contracts.trainer_reports import SkipReason
 from training.contracts.types import Completion, Trajectory, Turn
 from training.observations.turn_text import unmarked

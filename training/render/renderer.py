@@ -19,9 +19,9 @@ from typing import Any
 from transformers import AutoTokenizer
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from training.actions.completion_text import completion_text
 from training.actions.dialects.registry import find_dialect
 from training.actions.several_actions import turn_text
+from training.actions.write_completion import completion_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for

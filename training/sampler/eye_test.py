@@ -15,8 +15,8 @@ from training.contracts.eye_test import (
 )
 from training.contracts.types import ActionKind, ParsedCompletion
 from training.contracts.weight_requests import Canary
+from training.eyes.eye_chart import ROOM, View, answer_ids, asked, targets, views
 from training.eyes.screens import picture
-from training.eyes.views import ROOM, View, answer_ids, asked, targets, views
 from training.render.renderer import Renderer
 from training.sampler.engine import Engine, EngineSequence, SamplingSettings
 

@@ -11,7 +11,7 @@ from django.db import connection
 from webapp.accounts.services.audit_log import prune_audit_log
 from webapp.accounts.services.sent_requests import prune_sent_requests
 from webapp.experiments.services.gpu_samples import prune_gpu_samples
-from webapp.live.services.events import prune_events
+from webapp.live.services.event_pruning import prune_events
 
 UpkeepTask = Callable[[], Iterator[object]]
 

@@ -18,7 +18,7 @@ from webapp.experiments.models import (
     GpuSample,
     MetricPoint,
 )
-from webapp.experiments.queries.lost_attempts import lost_trajectories
+from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import cursor_of
 

@@ -11,7 +11,7 @@ from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
-from webapp.analysis.alarms.causes import causes_first, likely_cause
+from webapp.analysis.alarms.root_alarms import causes_first, likely_cause
 from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.ledger import costs_of, usage_of
 from webapp.analysis.evaluations.success_pairs import change_of_run, pairs_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from training.planning.model_places import find_folder
+from training.planning.model_folders import find_folder
 from training.planning.model_shape import ModelShape, shape_of
 
 SHIPPED_MODELS = Path(settings.BASE_DIR) / "training" / "checkpoints_shipped"

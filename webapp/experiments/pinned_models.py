@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.section import Problem
 from training.planning.model_families import image_factor
-from training.planning.model_places import pinned
+from training.planning.model_folders import pinned
 from webapp.accounts.models import Team
 from webapp.experiments.model_folders import model_folder
 from webapp.experiments.models import Experiment

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from training.planning.model_places import TINY_RANDOM
+from training.planning.model_folders import TINY_RANDOM
 from webapp.accounts.models import Team
 from webapp.experiments.knobs import ESSENTIAL, layers
 from webapp.experiments.model_folders import SHIPPED_MODELS

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from webapp.notifications.channels.contract import Message, NotDelivered
 from webapp.notifications.models import Delivery
-from webapp.notifications.pictures import picture_of, token_of
+from webapp.notifications.screenshot_strip_links import picture_of, token_of
 from webapp.notifications.services import deliveries
 
 log = logging.getLogger(__name__)

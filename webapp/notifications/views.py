@@ -23,7 +23,7 @@ from webapp.notifications.models import (
     Kind,
     NotificationRule,
 )
-from webapp.notifications.pictures import delivery_of, picture_of
+from webapp.notifications.screenshot_strip_links import delivery_of, picture_of
 from webapp.notifications.services import rules
 
 PICTURE_HEADERS = {"X-Robots-Tag": "noindex", "Cache-Control": "private, max-age=86400"}

@@ -13,13 +13,13 @@ from django.db.models import Count
 from training.contracts.config import to_yaml
 from training.contracts.types import Purpose
 from training.planning.model_families import family_of_folder
-from training.planning.model_places import hub_model
+from training.planning.model_folders import hub_model
 from webapp.analysis.lineage.family_tree import edges_of
 from webapp.analysis.series.metric_series import whole_series
 from webapp.experiments.model_folders import model_folder
 from webapp.experiments.models import CheckpointRecord, Evaluation, Experiment
 from webapp.experiments.queries.evaluations import all_evaluations
-from webapp.experiments.queries.lost_attempts import lost_trajectories
+from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.replay.models import ReplayUseRecord
 from webapp.trajectories.models import Trajectory
 

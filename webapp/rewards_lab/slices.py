@@ -18,7 +18,7 @@ from training.rewards.compute import term_value, weigh
 from training.rewards.expressions import TermError
 from training.rewards.term import ScoredTrajectory, TermValue, TurnFacts, facts_of_action, telling_action
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.queries.lost_attempts import lost_trajectories
+from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.experiments.stored_config import read_stored
 from webapp.lib.request_values import BadValue, row_id
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry

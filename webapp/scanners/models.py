@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
-from webapp.accounts.team_versions import TeamVersion
+from webapp.accounts.named_versions import TeamVersion
 from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField
 from webapp.lib.long_work import LongWork
 from webapp.live.event_publishing import publish

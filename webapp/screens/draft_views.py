@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
-from webapp.fleet.queries.demonstration_desktops import Offer, offers
+from webapp.fleet.queries.demonstration_desktop_kinds import Offer, offers
 from webapp.lib.request_values import BadValue, check_text, whole_number
 from webapp.screens.queries import screens
 from webapp.screens.services import controls

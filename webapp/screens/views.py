@@ -13,7 +13,7 @@ from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
 from webapp.experiments.models import TaskRecord
-from webapp.fleet.queries.demonstration_desktops import offer_named, offer_of, offers
+from webapp.fleet.queries.demonstration_desktop_kinds import offer_named, offer_of, offers
 from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
 from webapp.screens.access import get_own_control

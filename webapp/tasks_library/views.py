@@ -14,7 +14,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, Team
 from webapp.attacks.task_exploits import Badge, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
-from webapp.fleet.queries.demonstration_desktops import offers
+from webapp.fleet.queries.demonstration_desktop_kinds import offers
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry

@@ -14,7 +14,7 @@ from webapp.accounts.queries.saved_views import hidden_columns, view_menu
 from webapp.accounts.services.audit_log import log_viewing
 from webapp.analysis.groups.equal_rewards import equal_rewards_of
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.queries.lost_attempts import lost_groups
+from webapp.experiments.queries.rows_behind_resume import lost_groups
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
 from webapp.live.event_publishing import last_seq
@@ -22,7 +22,7 @@ from webapp.trajectories.access import get_group, get_trajectory, note_viewing
 from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.queries import groups, trajectories
+from webapp.trajectories.queries import group_lanes, trajectories
 from webapp.trajectories.queries.turn_credit import Stretch, credit_of
 from webapp.trajectories.side_by_side.group_turns import group_turns
 from webapp.trajectories.token_display import least_certain, tokens
@@ -90,8 +90,8 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     note_viewing(request.user, trajectory)
     turns = first_page(trajectory)
     group = watched_group(request, trajectory)
-    lane = None if groups.has_long_lane(group) else groups.group_lane(group, trajectory.pk)
-    previous_group, next_group = groups.neighbour_groups(group)
+    lane = None if group_lanes.has_long_lane(group) else group_lanes.group_lane(group, trajectory.pk)
+    previous_group, next_group = group_lanes.neighbour_groups(group)
     end = end_frame(trajectory, turns.turns)
     entries = trajectories.replay_entries_of(trajectory)
     ctx = {
@@ -197,7 +197,7 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _credit(trajectory: Trajectory) -> Sequence[Stretch]:
     """Of what has ended; a long group's is on its own page alone."""
-    if not trajectory.is_final or groups.has_long_lane(trajectory.group):
+    if not trajectory.is_final or group_lanes.has_long_lane(trajectory.group):
         return ()
     return credit_of(trajectory.group).get(trajectory.pk, ())
 
@@ -207,7 +207,7 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
     """The lane partial, fetched again when a sibling changed."""
     group = get_group(request, pk)
     watched, first = request.GET.get("watched", ""), request.GET.get("first", "")
-    lane = groups.group_lane(
+    lane = group_lanes.group_lane(
         group,
         whole_number(watched, "watched") if watched else None,
         first=whole_number(first or "0", "first"),
@@ -220,7 +220,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """Members side by side: final screens, rewards, advantages, breakdowns."""
     group = get_group(request, pk)
     num_shown = max(MIN_GROUP_CELLS, MAX_GROUP_CELLS // max(1, group.trajectories.count()))
-    lane = groups.group_lane(group, None, num_shown=num_shown)
+    lane = group_lanes.group_lane(group, None, num_shown=num_shown)
     credit = credit_of(group)
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")

@@ -11,7 +11,7 @@ from webapp.experiments.pinned_models import with_models as with_models
 from webapp.experiments.placement.pool import Share
 from webapp.experiments.services import attempts
 from webapp.experiments.services.attempts import record_gpus_held as record_gpus_held
-from webapp.experiments.services.configs import pin_models, record_config
+from webapp.experiments.services.stored_config import pin_models, record_config
 from webapp.experiments.services.waits import tell_disk_wait as tell_disk_wait
 from webapp.experiments.services.waits import tell_start as tell_start
 from webapp.lib.remote_calls import (

@@ -1,10 +1,9 @@
 """`DesktopEnv`: what an env worker does with one leased desktop.
 
     from training.contracts.types import Action
-    from workers.desktops.frame import Frame
-from workers.desktops.host.client import DeskHostClient
-    from workers.desktops.leased_desktop import DesktopEnv
     from workers.desktops.contract import DesktopSpec
+    from workers.desktops.host.client import DeskHostClient
+    from workers.desktops.leased_desktop import DesktopEnv
 
     with DeskHostClient("var/deskhost/desk.sock") as client:        # `python -m workers.desktops.host` runs
         lease = client.acquire("x11", DesktopSpec(width=512, height=384), holder="me", ttl_s=30)
@@ -22,7 +21,7 @@ from workers.desktops.host.client import DeskHostClient
             env.close()                                  # gives the lease back; the host cleans up
 
 Life:  made -> reset -> (act, observe)* -> reset ... -> closed.
-Not thread-safe; the lease must be renewed meanwhile (`deskhost.client.LeaseKeeper` does it).
+Not thread-safe; the lease must be renewed meanwhile (`workers.desktops.host.client.LeaseKeeper` does it).
 """
 
 import contextlib

@@ -13,7 +13,7 @@ from webapp.worker_door.parking import end_remote_desktop
 from workers import identity
 from workers.desktops.contract import EnvError
 from workers.desktops.desktop_texts import NOTHING, Reads
-from workers.environments.registry import Environment, EnvironmentRequest, open_environment
+from workers.environments.registry import ENVIRONMENTS, Environment, EnvironmentRequest
 from workers.reports.current import reports
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Slot:
         if self._environment is not None and (self._request != request or self._environment.is_lost):
             self.drop()
         if self._environment is None:
-            self._environment = open_environment(request)
+            self._environment = ENVIRONMENTS[request.provider](request)
             self._request = request
         if self._is_dirty:
             self._environment.reset()

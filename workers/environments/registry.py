@@ -9,7 +9,7 @@ from workers.environments.local import LocalEnvironment
 from workers.environments.osworld.environment import OsworldEnvironment
 from workers.environments.remote.environment import RemoteEnvironment
 
-__all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "open_environment"]
+__all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest"]
 
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     **{info.name: LocalEnvironment.open for info in PROVIDERS.values() if info.is_on_desk_host},
@@ -18,8 +18,3 @@ ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "osworld": OsworldEnvironment,
 }
 """Config `desktops.provider` -> opens an environment; raises EnvError."""
-
-
-def open_environment(request: EnvironmentRequest) -> Environment:
-    """An environment of the wanted kind."""
-    return ENVIRONMENTS[request.provider](request)

@@ -35,8 +35,8 @@ from webapp.worker_door.attempts import (
     start_attempt,
     tell_start,
 )
+from webapp.worker_door.checkpoint_copies_and_exports import CheckpointElsewhere
 from webapp.worker_door.gpu_hosts import LogName
-from webapp.worker_door.saved_weights import CheckpointElsewhere
 from workers import identity, stopping
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer

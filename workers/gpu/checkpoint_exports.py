@@ -16,7 +16,7 @@ from django.conf import settings
 from training.contracts.trainer_exit import ExitCode
 from webapp.lib.copies.folder_copy import CopyDamaged
 from webapp.lib.copies.place import copies_place
-from webapp.worker_door.saved_weights import (
+from webapp.worker_door.checkpoint_copies_and_exports import (
     HeldExport,
     card_of,
     claim_export,

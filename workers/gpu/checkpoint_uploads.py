@@ -12,7 +12,7 @@ from pathlib import Path
 from training.contracts.trainer_state import COMPLETE
 from webapp.lib.copies.folder_copy import upload_folder
 from webapp.lib.copies.place import CopiesPlace, copies_place
-from webapp.worker_door.saved_weights import (
+from webapp.worker_door.checkpoint_copies_and_exports import (
     forget_copy,
     record_copy,
     record_export_copy,

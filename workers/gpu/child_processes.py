@@ -8,7 +8,7 @@ from django.conf import settings
 
 from workers import identity
 from workers.processes.logged_process import LoggedProcess
-from workers.processes.owned_records import OwnedRecords
+from workers.processes.record_owners import OwnedRecords
 
 SWEEP_GRACE_S = 5.0
 

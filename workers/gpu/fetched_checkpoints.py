@@ -17,7 +17,7 @@ from webapp.lib.copies.folder_copy import CopyDamaged, Manifest, copied_sum, fet
 from webapp.lib.copies.place import CopiesPlace, copies_place
 from webapp.lib.disk_room import shortage_of_checkpoint
 from webapp.worker_door.attempts import HeldAttempt, tell_start
-from webapp.worker_door.saved_weights import (
+from webapp.worker_door.checkpoint_copies_and_exports import (
     CheckpointElsewhere,
     SavedCheckpoint,
     checkpoints_to_resume,

@@ -22,7 +22,7 @@ from training.log_lines import log_about
 from webapp.worker_door.attempts import HeldAttempt, is_current
 from webapp.worker_door.gangs import leave
 from workers import stopping
-from workers.gpu.coordinator import supervision_routes
+from workers.gpu.coordinator import weights_and_control_routes
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_folders import experiment_folder, output_folder
 from workers.gpu.failure_reason import waited_for_hosts, why_trainer_ended
@@ -89,7 +89,7 @@ def _run(attempt: HeldAttempt, host: int) -> str:
             raise AttemptOver
 
     gang = meet(attempt, host, folder, keep_going)
-    with CoordinatorServer(None, handlers=supervision_routes.OF_EVERY_HOST) as coordinator:
+    with CoordinatorServer(None, handlers=weights_and_control_routes.OF_EVERY_HOST) as coordinator:
         trainer = start_trainer(
             config,
             config_path=config_path,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from training.planning.model_places import (
+from training.planning.model_folders import (
     TINY_RANDOM,
     NotInHubCache,
     cached_snapshot,

@@ -1,7 +1,7 @@
 """An experiment's config as the trainer of this host reads it."""
 
 from training.contracts.config import ConfigError, ExperimentConfig
-from training.planning.model_places import pinned
+from training.planning.model_folders import pinned
 from webapp.worker_door.attempts import HeldAttempt, record_pinned, runnable_config, with_models
 from workers.gpu.fetched_checkpoints import bring_model
 from workers.reports.current import reports

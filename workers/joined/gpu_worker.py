@@ -19,7 +19,7 @@ from workers import identity, stopping  # noqa: E402
 from workers.gpu import attempt, checkpoint_exports, checkpoint_uploads, gang_member, gpu_use  # noqa: E402
 from workers.gpu.child_processes import claim_name, sweep_orphans  # noqa: E402
 from workers.joined.joined_worker import JoinedWorker, announce  # noqa: E402
-from workers.processes.owned_records import OwnerLives  # noqa: E402
+from workers.processes.record_owners import OwnerLives  # noqa: E402
 
 log = logging.getLogger("joined worker")
 

@@ -25,7 +25,7 @@ from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.lib.outage_retries import patiently
 from webapp.lib.remote_calls import RemoteCall, call_of
 from webapp.worker_door.joined_hosts.batches import Batch, NamedFrame, Received, SentReport
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 from webapp.worker_door.trajectories import TrajectoryNow, beat_trajectories, look_at
 from workers.desktops.frame import Frame
 from workers.reports.contract import CallRefused, ServerAway

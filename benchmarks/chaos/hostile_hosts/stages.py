@@ -16,7 +16,7 @@ from testing.factories import make_team
 from testing.owned_world import SECRET, Owner, call_table, make_owner, rows_of
 from webapp.fleet.models import JoinedHost, JoinToken
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 
 _numbers = count(1)
 

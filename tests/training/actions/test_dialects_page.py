@@ -7,10 +7,10 @@ import json
 import re
 
 from testing.paths import REPOSITORY
-from training.actions.completion_text import format_action
 from training.actions.dialects.contract import Dialect
 from training.actions.dialects.registry import DIALECTS
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import format_action
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind
 from training.planning.presets import load_presets

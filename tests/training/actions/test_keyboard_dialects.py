@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from training.actions.completion_text import format_action
 from training.actions.dialects.registry import DIALECTS
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import format_action
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 from training.render.prompts import system_text

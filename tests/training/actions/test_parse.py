@@ -2,9 +2,9 @@
 
 import pytest
 
-from training.actions.completion_text import completion_text, format_action
 from training.actions.coordinates import convert_point, off_screen_error, resized_size, space_size
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import completion_text, format_action
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 

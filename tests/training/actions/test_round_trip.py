@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testing.training.every_action import AT, EVERY_KIND, SCREEN, actions
-from training.actions.completion_text import completion_text, format_action
 from training.actions.coordinates import model_point
 from training.actions.dialects.registry import DIALECTS
 from training.actions.key_names import ALIASES, MODIFIERS
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import completion_text, format_action
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from training.actions.completion_text import completion_text
 from training.actions.parse_completion import parse_completion
 from training.actions.several_actions import turn_text
+from training.actions.write_completion import completion_text
 from training.contracts.config import PromptConfig
 from training.contracts.types import Action, Observation, Turn
 from training.render.prompts import system_text

@@ -27,7 +27,7 @@ from webapp.experiments.services import checkpoints
 from webapp.experiments.services.experiments import queue_experiment, request_cancel
 from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
-from webapp.worker_door import saved_weights
+from webapp.worker_door import checkpoint_copies_and_exports
 
 pytestmark = pytest.mark.django_db
 
@@ -227,7 +227,7 @@ def finished_export(checkpoint: CheckpointRecord, folder: Path) -> CheckpointExp
     (folder / "config.json").write_text('{"a": 1}')
     (folder / "model.safetensors").write_bytes(b"x" * 5_000_000)
     export = exports.request_export(checkpoint=checkpoint, user=None)
-    assert [found.pk for found in saved_weights.waiting_exports("gpu@here")] == [export.pk]
+    assert [found.pk for found in checkpoint_copies_and_exports.waiting_exports("gpu@here")] == [export.pk]
     assert exports.claim_export(export=export, worker_name="gpu@here", host="here", folder=folder.parent)
     CheckpointExport.objects.filter(pk=export.pk).update(path=str(folder))
     exports.finish_export(export.pk, size_bytes=5_000_008)
@@ -270,8 +270,8 @@ def test_the_same_export_is_not_made_twice_until_it_is_removed(
     export = finished_export(checkpoint, tmp_path / "x")
     assert exports.request_export(checkpoint=checkpoint, user=None) == export
     assert exports.remove_export(export=export)
-    assert saved_weights.removable_exports("there") == []
-    assert [found.pk for found in saved_weights.removable_exports("here")] == [export.pk]
+    assert checkpoint_copies_and_exports.removable_exports("there") == []
+    assert [found.pk for found in checkpoint_copies_and_exports.removable_exports("here")] == [export.pk]
     exports.confirm_removal(export.pk)
     assert exports.request_export(checkpoint=checkpoint, user=None) != export
 

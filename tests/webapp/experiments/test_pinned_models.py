@@ -11,8 +11,8 @@ from testing.paths import REPOSITORY
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from webapp.accounts.models import Team
 from webapp.experiments.models import CheckpointRecord, Experiment
-from webapp.experiments.services.configs import pin_models
 from webapp.experiments.services.experiments import queue_experiment
+from webapp.experiments.services.stored_config import pin_models
 from webapp.launch.preflight.run_preflight import run_preflight
 
 pytestmark = pytest.mark.django_db

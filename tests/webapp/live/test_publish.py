@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from webapp.live import broadcast
 from webapp.live.event_publishing import MAX_EVENT_BYTES, last_seq, publish, publish_to
 from webapp.live.models import Event, Stream
-from webapp.live.services import events
-from webapp.live.services.events import prune_events
+from webapp.live.services import event_pruning
+from webapp.live.services.event_pruning import prune_events
 
 
 def seqs(stream: str) -> list[int]:
@@ -148,7 +148,7 @@ def test_a_writer_goes_on_without_redis(settings, caplog):
 def test_pruning_keeps_the_numbers(monkeypatch):
     from datetime import timedelta
 
-    monkeypatch.setattr(events, "PRUNE_CHUNK", 2)
+    monkeypatch.setattr(event_pruning, "PRUNE_CHUNK", 2)
     for _ in range(5):
         publish("fleet", "worker.joined", {})
     assert list(prune_events(older_than=timedelta(days=1))) == []

@@ -10,7 +10,7 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from testing.page_text import page_text
 from training.contracts.types import Limit, Observation, Source
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
-from webapp.trajectories.queries.groups import neighbour_groups
+from webapp.trajectories.queries.group_lanes import neighbour_groups
 from webapp.trajectories.services import turns
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from webapp.fleet.models import JoinedHost, JoinToken
 from webapp.fleet.services.workers import NameTaken, beat_worker
 from webapp.lib.host_links.certificates import Authority, fingerprint_of, make_self_signed
 from webapp.worker_door.joined_hosts import joining
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 from webapp.worker_door.management.commands.join import fetch_authority, read_token
 
 

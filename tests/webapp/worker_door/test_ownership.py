@@ -19,7 +19,7 @@ from testing.owned_world import SECRET, Owner, call_table, make_owner, rows_of
 from webapp.experiments.models import CheckpointRecord
 from webapp.fleet.models import Host, JoinedHost
 from webapp.lib.remote_calls import Owned, all_calls, call_named
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
 

@@ -16,7 +16,7 @@ from webapp.experiments.models import Attempt
 from webapp.fleet.models import JoinedHost
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.joined_hosts import joining
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
 SECRET = "of the attempt"

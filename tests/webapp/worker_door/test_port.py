@@ -12,13 +12,13 @@ from testing.factories import make_team, make_user
 from testing.fleet_rows import make_joined_host
 from webapp.accounts.models import Scope
 from webapp.accounts.services.tokens import create_token
+from webapp.body_limit_by_sender import FORM_BYTES, body_limit
 from webapp.hosts_asgi import ROUTES
-from webapp.known_senders import FORM_BYTES, body_limit
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler
 from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.lib.supervisor.process_specs import ProcessTable
 from webapp.replay.services.imports import MAX_UPLOAD_BYTES
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 from webapp.worker_door.joined_hosts.receive import MAX_BODY_BYTES
 
 HEADERS = {"Authorization": "Bearer far:s", "X-Deskhand-Version": version()}

@@ -17,7 +17,7 @@ from tests.webapp.worker_door.test_ownership import post, send
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.trajectories.models import TurnRecord
 from webapp.worker_door.joined_hosts import joining
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_client")]
 AT_ONCE = 6

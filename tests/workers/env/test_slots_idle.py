@@ -29,7 +29,7 @@ class Room:
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Room:
     made = Room()
-    monkeypatch.setattr(slots, "open_environment", lambda request: made)
+    monkeypatch.setitem(slots.ENVIRONMENTS, REQUEST.provider, lambda request: made)
     monkeypatch.setattr(slots, "end_remote_desktop", lambda desktop_id: made.calls.append(desktop_id))
     return made
 

@@ -19,7 +19,7 @@ from workers.env_server.episodes import Episodes
 from workers.environments.contract import Environment, EnvironmentRequest
 from workers.environments.gateway.sandbox_environment import GatewayEnvironment
 from workers.environments.local import LocalEnvironment
-from workers.environments.registry import open_environment
+from workers.environments.registry import ENVIRONMENTS
 
 pytestmark = [pytest.mark.desktop, pytest.mark.slow]
 
@@ -61,7 +61,7 @@ def test_through_the_env_server_as_provider_remote(url, monkeypatch, redis_clien
     monkeypatch.setenv("DESKHAND_SECRET_ENV_SERVER", TOKEN)
     section = RemoteConfig.model_validate({"urls": [url], "token_secret": "env-server"})
     request = EnvironmentRequest("remote", CHOOSE.screen, "tests", section, reads=READS)
-    assert play(open_environment(request)) == 1.0
+    assert play(ENVIRONMENTS["remote"](request)) == 1.0
 
 
 def test_through_openenv(url) -> None:

@@ -19,7 +19,7 @@ from webapp.checkpoints.services import exports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.long_work import MAX_LOST, SILENT
 from webapp.live.models import Event
-from webapp.worker_door.saved_weights import waiting_exports
+from webapp.worker_door.checkpoint_copies_and_exports import waiting_exports
 from workers.gpu import checkpoint_exports
 
 pytestmark = pytest.mark.django_db

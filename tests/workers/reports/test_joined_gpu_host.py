@@ -35,7 +35,7 @@ from webapp.trajectories.models import Group
 from webapp.worker_door import attempts, trajectories, workers
 from webapp.worker_door import gangs as door_gangs
 from webapp.worker_door.joined_hosts import joining
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 from webapp.worker_door.trainer_requests import answers
 from workers import identity, worker_row
 from workers.gpu import attempt as gpu_attempt

@@ -30,7 +30,7 @@ from webapp.trajectories.services.trajectories import lose_stale_trajectories
 from webapp.worker_door import assignments, host_mirror, trajectories, workers
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.joined_hosts import batches, joining, receive
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 from webapp.worker_door.trajectories import open_turn
 from workers import identity, worker_row
 from workers.desktops.desktop_texts import DesktopTexts, ReadText

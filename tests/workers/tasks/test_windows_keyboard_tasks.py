@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from training.actions.completion_text import format_action
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import format_action
 from training.content.task_sets.windows_keyboard import WORK, generate
 from training.content.task_sets.windows_keyboard.programs_and_dialogs import DIALOGS, PROGRAMS
 from training.contracts.types import Action, Task

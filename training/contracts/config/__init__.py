@@ -19,7 +19,7 @@ from training.contracts.config.policy import (
     PromptConfig,
     SamplingConfig,
 )
-from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
+from training.contracts.config.providers.desk_host_registry import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
 from training.contracts.config.providers.gateway import GatewayConfig
 from training.contracts.config.providers.machine import MachineConfig
 from training.contracts.config.providers.osworld import OsworldConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, DESK_HOST
+from training.contracts.config.providers.desk_host_registry import DEFAULT_PROVIDER, DESK_HOST
 from training.contracts.config.providers.gateway import GATEWAY, GatewayConfig
 from training.contracts.config.providers.machine import MachineConfig
 from training.contracts.config.providers.osworld import OSWORLD, OsworldConfig

@@ -17,7 +17,7 @@ from training.contracts.config import ConfigError, ExperimentConfig, parse_confi
 from training.contracts.types import Limit
 from webapp.analysis.alarms.evidence import Evidence, evidence_of
 from webapp.analysis.alarms.onset import Onset, fall_of_success, onset_of_alarm
-from webapp.analysis.alarms.suspects import Suspect, suspect_of
+from webapp.analysis.alarms.suspect_settings import Suspect, suspect_of
 from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import Knob, as_text, knobs
 from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment

@@ -8,9 +8,9 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
-from webapp.analysis.alarms.causes import brought_about, causes_first, likely_cause
 from webapp.analysis.alarms.evidence import evidence_of, parse_problems
 from webapp.analysis.alarms.remedies import remedy_of
+from webapp.analysis.alarms.root_alarms import brought_about, causes_first, likely_cause
 from webapp.experiments.access import get_experiment
 
 

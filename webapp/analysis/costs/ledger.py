@@ -19,7 +19,7 @@ from django.utils import timezone
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source
 from webapp.experiments.models import Attempt, Experiment, GpuSample, TeamPrices
-from webapp.lib.database_times import EpochSeconds
+from webapp.lib.time_sql_functions import EpochSeconds
 
 HOUR = timedelta(hours=1)
 ACCEPTED = ("accepted", "gold")

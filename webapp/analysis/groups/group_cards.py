@@ -10,7 +10,7 @@ from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.analysis.groups.equal_rewards import equal_rewards_of, meaning_for
 from webapp.analysis.groups.group_filters import PURPOSES, SOLVED, GroupFilter
 from webapp.experiments.models import Experiment
-from webapp.experiments.queries.lost_attempts import lost_groups
+from webapp.experiments.queries.rows_behind_resume import lost_groups
 from webapp.lib.request_values import whole_number
 
 Context = dict[str, Any]

@@ -10,7 +10,7 @@ from django.db.models import Count, Min, Q
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Experiment
-from webapp.experiments.queries.lost_attempts import lost_trajectories
+from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 
 MAX_TASKS = 40
 """With the most injections."""

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from webapp.experiments.models import Evaluation, Experiment
 from webapp.experiments.queries.evaluations import is_on_demand
-from webapp.experiments.queries.lost_attempts import lost_rows
+from webapp.experiments.queries.rows_behind_resume import lost_rows
 
 MAX_POINTS = 600
 ROLLED_BACK = "checkpoint/rolled_back"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from training.contracts.config import ExperimentConfig
-from webapp.analysis.alarms.causes import causes_first, likely_cause
 from webapp.analysis.alarms.onset import Onset, fall_of_success, onset_at, onset_of_alarm
 from webapp.analysis.alarms.remedies import (
     OnsetFacts,
@@ -15,7 +14,8 @@ from webapp.analysis.alarms.remedies import (
     set_back,
     slower,
 )
-from webapp.analysis.alarms.suspects import Suspect, suspect_of
+from webapp.analysis.alarms.root_alarms import causes_first, likely_cause
+from webapp.analysis.alarms.suspect_settings import Suspect, suspect_of
 from webapp.analysis.evaluations.success_pairs import (
     SIGNIFICANT_P,
     SuccessLine,

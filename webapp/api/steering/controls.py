@@ -13,7 +13,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.experiments.models import TaskRecord
-from webapp.fleet.queries.demonstration_desktops import offer_named, offers
+from webapp.fleet.queries.demonstration_desktop_kinds import offer_named, offers
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.screens.access import get_own_control
 from webapp.screens.queries import screens

@@ -11,7 +11,7 @@ from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.api.binary import binary_answer
 from webapp.experiments.access import get_experiment
-from webapp.experiments.queries.lost_attempts import lost_trajectories
+from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.lib.media.file_streams import stream
 from webapp.lib.request_values import BadValue
 from webapp.trajectories.dataset.parquet_stream import CONTENT_TYPE

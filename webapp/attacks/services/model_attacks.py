@@ -16,8 +16,8 @@ from webapp.attacks.model_attacker import MAX_TOKENS, messages_of, read_scripts
 from webapp.attacks.models import OPEN, ModelAttack, ModelAttackStatus
 from webapp.attacks.services.scripted_runs import queue_attackers
 from webapp.experiments.models import TaskRecord
-from webapp.lib.chat.chat_model import ChatModel, chat_problems
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
+from webapp.lib.chat.chat_settings import ChatModel, chat_problems
 from webapp.lib.long_work import WorkRefused
 from webapp.lib.request_values import BadValue
 

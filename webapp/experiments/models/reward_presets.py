@@ -4,7 +4,7 @@ from django.db import models
 
 from training.contracts.config import RewardConfig, RewardPreset
 from webapp.accounts.models import Team
-from webapp.accounts.team_versions import TeamVersion
+from webapp.accounts.named_versions import TeamVersion
 from webapp.lib.columns.stored_fields import ReportedJSONField
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from training.planning.model_places import TINY_RANDOM
+from training.planning.model_folders import TINY_RANDOM
 from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.queries.checkpoints import MODEL_FOLDER
 

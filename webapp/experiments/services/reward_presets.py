@@ -6,7 +6,7 @@ from training.contracts.config import RewardPreset
 from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.rewards.expressions import preset_problems
 from webapp.accounts.models import Team
-from webapp.accounts.services.team_versions import save_version
+from webapp.accounts.services.named_versions import save_version
 from webapp.experiments.models import SavedRewardPreset
 from webapp.lib.request_values import BadValue
 

@@ -1,7 +1,7 @@
 from django.db import migrations, models
 from django.db.models import Max
 
-from webapp.lib.database_times import TimeBucket
+from webapp.lib.time_sql_functions import TimeBucket
 
 WIDTHS_S = {10: 3600, 60: 6 * 3600, 240: 24 * 3600, 720: 72 * 3600}
 """Width of a sample -> the window that it is for."""

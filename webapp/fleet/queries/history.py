@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from webapp.fleet.models import Desktop, EndedMinute, HostSample
-from webapp.lib.database_times import TimeBucket
+from webapp.lib.time_sql_functions import TimeBucket
 
 WINDOWS = {
     "1": timedelta(hours=1),

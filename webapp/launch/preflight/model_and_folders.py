@@ -15,7 +15,7 @@ from training.planning.model_families import (
     family_of_folder,
     unnamed_interval,
 )
-from training.planning.model_places import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
+from training.planning.model_folders import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
 from training.planning.model_tokens import missing_tokens
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
 from webapp.launch.preflight.check import Check

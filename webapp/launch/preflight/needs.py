@@ -8,7 +8,7 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.number_text import counted
-from training.planning.model_places import TINY_RANDOM, hub_model
+from training.planning.model_folders import TINY_RANDOM, hub_model
 from webapp.experiments.model_folders import model_folder
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.queries.env_capacity import count_env_slots

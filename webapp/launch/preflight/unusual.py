@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_preset
-from webapp.analysis.alarms.suspects import differences
+from webapp.analysis.alarms.suspect_settings import differences
 from webapp.experiments.knob_values import baseline_of
 from webapp.launch.preflight.check import Check
 

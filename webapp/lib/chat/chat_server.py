@@ -11,7 +11,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from training.outgoing.allowed_connections import AnswerTooLarge, Posted, post_guarded
 from training.outgoing.remote_addresses import RefusedAddress
 from training.outgoing.secret_store import SecretError, read_secret
-from webapp.lib.chat.chat_model import ChatModel
+from webapp.lib.chat.chat_settings import ChatModel
 
 TIMEOUT_S = 120.0
 MAX_ANSWER_BYTES = 4 << 20

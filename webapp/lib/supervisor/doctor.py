@@ -12,7 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-from training.contracts.config.providers.desk_host import DESK_HOST
+from training.contracts.config.providers.desk_host_registry import DESK_HOST
 from training.contracts.config.providers.provider_info import ProviderInfo
 from webapp.lib.disk_room import nearest_existing
 from webapp.lib.static_files.npm_assets import PACKAGES, AssetsMissing, installed_version

@@ -7,7 +7,7 @@ from django.db.models import Count, Min, Q, QuerySet
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Experiment
-from webapp.experiments.queries.lost_attempts import lost_trajectories
+from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.replay.models import ReplayEntry, ReplayUseRecord
 from webapp.trajectories.models import Trajectory
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training.actions.completion_text import format_action
 from training.actions.coordinates import Size
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import format_action
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from training.untrusted.pictures import NotAPicture, open_picture

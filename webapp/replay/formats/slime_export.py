@@ -16,7 +16,7 @@ from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
 from training.actions.write.pyautogui_program import pyautogui_code
 from training.actions.write.unsaid_parts import newer_parts
-from training.contracts.imitation import context_turns
+from training.contracts.imitated_turns import context_turns
 from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.formats.conversation import ReadProblem
 from webapp.replay.formats.messages import read_action

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
-from webapp.accounts.team_versions import TeamVersion
+from webapp.accounts.named_versions import TeamVersion
 from webapp.lib.columns.stored_fields import ReportedJSONField
 from webapp.replay.models.entries import ReplayEntry, Verdict
 

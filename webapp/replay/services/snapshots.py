@@ -8,7 +8,7 @@ from django.db.models import Count
 
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
-from webapp.accounts.services.team_versions import save_version
+from webapp.accounts.services.named_versions import save_version
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, check_text
 from webapp.replay.models import (

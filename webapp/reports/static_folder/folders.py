@@ -18,7 +18,7 @@ from webapp.lib.media.file_streams import stream, zip_pieces
 from webapp.trajectories.action_words import actions_caption, actions_of, key_caps
 from webapp.trajectories.frame_files import read_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
-from webapp.trajectories.queries.groups import group_lane
+from webapp.trajectories.queries.group_lanes import group_lane
 from webapp.trajectories.queries.trajectories import turns_of
 from webapp.trajectories.side_by_side.group_turns import group_turns
 from webapp.trajectories.turn_display import terms_total, turn_state

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from webapp.accounts.models import Team
-from webapp.lib.chat.chat_model import ChatModel, chat_problems
+from webapp.lib.chat.chat_settings import ChatModel, chat_problems
 from webapp.scanners.models import Outcome
 from webapp.scanners.transcripts import Paid, Transcript
 

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import User
 
 from webapp.accounts.models import Team
-from webapp.accounts.services.team_versions import save_version
+from webapp.accounts.services.named_versions import save_version
 from webapp.lib.request_values import check_plain
 from webapp.scanners.definition_schemas import read_definition
 from webapp.scanners.models import Scanner

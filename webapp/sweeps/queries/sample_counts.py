@@ -9,7 +9,7 @@ from django.db.models import Q, Sum
 
 from training.contracts.types import Purpose
 from webapp.experiments.models import Evaluation, Experiment
-from webapp.experiments.queries.lost_attempts import lost_groups
+from webapp.experiments.queries.rows_behind_resume import lost_groups
 from webapp.experiments.sweep_plan import GREEDY, SAMPLED, SweepPlan
 
 

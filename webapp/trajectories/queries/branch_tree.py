@@ -14,7 +14,7 @@ from training.contracts.outcome import SOLVED_SCORE
 from webapp.live.models import Stream
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.queries.branches import root_of
-from webapp.trajectories.queries.groups import lane_cells
+from webapp.trajectories.queries.group_lanes import lane_cells
 from webapp.trajectories.turn_display import BriefTurn
 
 MAX_ROWS = 200

@@ -21,7 +21,7 @@ from webapp.trajectories.services.group_places import (
     queue_place,
     rerun_place,
 )
-from webapp.trajectories.services.nothing_scored import pause_if_nothing_is_scored
+from webapp.trajectories.services.nothing_scored_guard import pause_if_nothing_is_scored
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 """An env worker beats every 2 s for every trajectory that it runs."""

@@ -5,7 +5,7 @@ from string import ascii_uppercase
 
 from webapp.trajectories.action_words import actions_caption, actions_of
 from webapp.trajectories.alignment import AlignedTurn, align
-from webapp.trajectories.queries.groups import Lane, LaneRow
+from webapp.trajectories.queries.group_lanes import Lane, LaneRow
 from webapp.trajectories.turn_display import BriefTurn
 
 MAX_AT_ONCE = 40

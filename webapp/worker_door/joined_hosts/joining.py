@@ -27,7 +27,7 @@ from webapp.lib.host_links.joined_identity import SHARED_VARIABLES
 from webapp.live.event_publishing import publish
 from webapp.trajectories.models import RUNNING, Trajectory
 from webapp.trajectories.services.trajectories import end_trajectory
-from webapp.worker_door.joined_hosts.contract import version
+from webapp.worker_door.joined_hosts.contract_version import version
 
 TOKEN_HOURS = 1.0
 LONGEST_HOURS = 366 * 24.0

@@ -16,10 +16,10 @@ from pathlib import Path
 from workers.desktops.qemu import migration_stream
 from workers.desktops.qemu.boot_phases import Machine
 from workers.desktops.qemu.command_line import argv, qemu_version
-from workers.desktops.qemu.machine_factory import MachineFactory, tool
 from workers.desktops.qemu.machine_identity import DISK, RAM, MachineSpec
 from workers.desktops.qemu.snapshot_store import DELTA, SnapshotGone, SnapshotMeta, SnapshotStore, new_name
 from workers.desktops.qemu.template_store import SCREEN, STATE, Template, TemplateMeta, template_key
+from workers.desktops.qemu.templates_and_clones import MachineFactory, tool
 
 STREAM = "stream"
 

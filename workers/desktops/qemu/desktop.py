@@ -18,10 +18,10 @@ from workers.desktops.contract import (
 from workers.desktops.qemu.boot_phases import LOG_LINES, Machine, Progress
 from workers.desktops.qemu.branch_snapshots import BranchSnapshots
 from workers.desktops.qemu.command_line import OVERHEAD_MB
-from workers.desktops.qemu.machine_factory import INITIALISE_LIMIT_S, MachineFactory
 from workers.desktops.qemu.machine_identity import LOG, MachineSpec
 from workers.desktops.qemu.snapshot_store import SnapshotMeta
 from workers.desktops.qemu.template_store import Template
+from workers.desktops.qemu.templates_and_clones import INITIALISE_LIMIT_S, MachineFactory
 from workers.desktops.qemu.vm_process import tail
 
 CLONE_LIMIT_S = 30.0

@@ -21,10 +21,10 @@ from workers.desktops.qemu.branch_snapshots import BranchSnapshots
 from workers.desktops.qemu.clone_check import WrongPicture
 from workers.desktops.qemu.command_line import qemu_version
 from workers.desktops.qemu.desktop import QemuDesktop, clone_failure
-from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.machine_identity import MachineSpec
 from workers.desktops.qemu.snapshot_store import SnapshotMeta, SnapshotStore
 from workers.desktops.qemu.template_store import Template
+from workers.desktops.qemu.templates_and_clones import MachineFactory
 
 CLONE_TRIES = 2
 Make = Callable[[str, DesktopSpec, Path], Awaitable[ProviderDesktop]]

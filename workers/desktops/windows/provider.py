@@ -19,10 +19,10 @@ from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvErr
 from workers.desktops.qemu.base_images import GuestImage, ImageError
 from workers.desktops.qemu.boot_phases import Machine, Progress
 from workers.desktops.qemu.devices import UEFI_CODE
-from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.machine_identity import AGENT, CONSOLE, UEFI_VARIABLES, VNC, MachineSpec
 from workers.desktops.qemu.provider import QemuProvider
 from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
+from workers.desktops.qemu.templates_and_clones import MachineFactory
 from workers.desktops.qemu.vm_process import VmProcess
 from workers.desktops.windows.boot_phases import LoginFailed, wait_until_ready
 from workers.desktops.windows.image_settings import HINT, secrets_folder, settings_of

@@ -19,7 +19,7 @@ from Xlib.support import connect as _xlib_connect
 
 from workers.desktops.contract import EnvError
 from workers.desktops.screen_settling import Pace
-from workers.processes.call_limits import CALLS
+from workers.processes.call_watchdog import CALLS
 from workers.processes.cgroups import used_cpu_s
 from workers.processes.unix_socket import connect_unix
 

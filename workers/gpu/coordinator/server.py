@@ -23,11 +23,11 @@ from starlette.routing import Route
 from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer
 from webapp.lib.database_pool import lent_connection
 from webapp.worker_door.trainer_requests.contract import RequestRefused
-from workers.gpu.coordinator import supervision_routes
+from workers.gpu.coordinator import weights_and_control_routes
 from workers.gpu.coordinator.handler_contract import AttemptContext, LocalHandler, passed_on
 
 START_TIMEOUT_S = 10.0
-HANDLERS = (*passed_on(), *supervision_routes.HANDLERS)
+HANDLERS = (*passed_on(), *weights_and_control_routes.HANDLERS)
 
 
 class CoordinatorServer:

@@ -10,8 +10,8 @@ import torch
 from testing.training.demonstrations import choosing, clicking, typing
 from testing.training.teacher_forcing import completion_logprobs, model_inputs, padded
 from testing.training.tiny_model import Frames, renderer, tiny_folder
+from training.batch.demonstrations_and_questions import SftDataset
 from training.batch.screenshot_cache import ScreenshotCache
-from training.batch.sft_dataset import SftDataset
 from training.content.recipes.first_desk.sft_gradient import sft_gradient
 from training.model.policy import Policy
 from training.render.rendered_sequence import RenderedSequence

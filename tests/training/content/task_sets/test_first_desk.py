@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from training.actions.completion_text import completion_text
 from training.actions.coordinates import off_screen_error
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import completion_text
 from training.content.task_sets.first_desk import FAMILIES as FIRST_FAMILIES
 from training.content.task_sets.first_desk import NUM_ROWS, SCREEN, generate
 from training.content.task_sets.first_desk.level_4 import LEVEL_4_FAMILIES, generate_all

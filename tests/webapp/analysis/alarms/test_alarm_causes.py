@@ -10,10 +10,10 @@ from testing.factories import make_experiment, make_group, make_team, make_traje
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from training.loop import alarms as trainer_guards
-from webapp.analysis.alarms.causes import brought_about, causes_first, likely_cause
 from webapp.analysis.alarms.evidence import MOST_TELLING, evidence_of
 from webapp.analysis.alarms.onset import onset_of_alarm
 from webapp.analysis.alarms.remedies import REMEDIES, checkpoint_before, remedy_of
+from webapp.analysis.alarms.root_alarms import brought_about, causes_first, likely_cause
 from webapp.analysis.alarms.thresholds import threshold_of
 from webapp.experiments.guards import GUARDS
 from webapp.experiments.models import AlarmRecord, Experiment, MetricPoint, Stage

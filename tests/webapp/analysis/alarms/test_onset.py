@@ -7,7 +7,7 @@ from training.contracts.trainer_reports import Alarm, StepAlarms
 from training.planning.presets import load_preset
 from webapp.analysis.alarms.onset import fall_in, onset_of_alarm
 from webapp.analysis.alarms.remedies import remedy_of
-from webapp.analysis.alarms.suspects import suspect_of
+from webapp.analysis.alarms.suspect_settings import suspect_of
 from webapp.experiments.models import AlarmRecord, Experiment, MetricPoint
 from webapp.experiments.services.alarms import record_alarms
 

@@ -7,7 +7,6 @@ import pytest
 
 from workers.desktops.host_storage import SnapshotLimits
 from workers.desktops.qemu.branch_snapshots import BranchSnapshots
-from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.snapshot_store import (
     DELTA,
     META,
@@ -19,6 +18,7 @@ from workers.desktops.qemu.snapshot_store import (
 )
 from workers.desktops.qemu.template_store import PARTS as TEMPLATE_PARTS
 from workers.desktops.qemu.template_store import TemplateMeta, TemplateStore
+from workers.desktops.qemu.templates_and_clones import MachineFactory
 
 
 def keep(store: SnapshotStore, label: str = "", size: int = 100, used_at: float = 0.0) -> str:

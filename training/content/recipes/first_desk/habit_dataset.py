@@ -1,8 +1,8 @@
 """The data of the shipped start: batches of demonstrations with habits, and of questions about their screens.
 
-As in `training.batch.sft_dataset`, two fifths are whole demonstrations and the others are first screenshots
-with several questions packed on each: where things are (answered rightly), and what to do first when asked
-for something else on this very screen (answered with the habit).
+As in `training.batch.demonstrations_and_questions`, two fifths are whole demonstrations and the others are
+first screenshots with several questions packed on each: where things are (answered rightly), and what to do
+first when asked for something else on this very screen (answered with the habit).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from training.batch.demonstrations_and_questions import PACKED_SHARE, pack_questions
 from training.batch.screenshot_questions import Question, locator_questions, typed_text
-from training.batch.sft_dataset import PACKED_SHARE, pack_questions
 from training.content.recipes.first_desk.habits import Habits, click, menu_rows
 from training.contracts.types import Action, ActionKind, Trajectory
 from training.render.rendered_sequence import RenderedSequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from training.batch.collate import Pixels, collate
-from training.batch.sft_dataset import sft_sample
+from training.batch.demonstrations_and_questions import sft_sample
 from training.model.policy import Policy
 from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer

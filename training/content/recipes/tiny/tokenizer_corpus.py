@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Literal
 
-from training.actions.completion_text import completion_text
+from training.actions.write_completion import completion_text
 from training.content.task_sets.first_desk import COLOURS, NOUNS, generate
 from training.contracts.types import Action, ActionKind, Task
 

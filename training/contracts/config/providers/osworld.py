@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from training.contracts.config.providers.desk_host import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
+from training.contracts.config.providers.desk_host_registry import DEFAULT_PROVIDER, FOR_DESKTOP_ENV
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection, System
 from training.contracts.config.section import Problem, knob
 from training.contracts.config.storable_values import PathText

@@ -102,7 +102,7 @@ def ask_to_join(
     server: str, authority: str, secret: str, name: str, roles: tuple[str, ...]
 ) -> dict[str, Any]:
     """What the server gives this host. Raises CommandError with its words."""
-    from webapp.worker_door.joined_hosts.contract import version  # models: after the settings
+    from webapp.worker_door.joined_hosts.contract_version import version  # models: after the settings
 
     body = {"token": secret, "name": name, "roles": roles, "version": version()}
     try:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from training.actions.completion_text import format_action
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import format_action
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 

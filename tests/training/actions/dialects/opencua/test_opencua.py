@@ -2,8 +2,8 @@
 
 import pytest
 
-from training.actions.completion_text import format_action
 from training.actions.dialects.registry import find_dialect
+from training.actions.write_completion import format_action
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from training.actions.completion_text import completion_text, format_action
 from training.actions.coordinates import resized_size
 from training.actions.dialects.registry import find_dialect
 from training.actions.parse_completion import parse_completion
 from training.actions.several_actions import turn_text
+from training.actions.write_completion import completion_text, format_action
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind, Observation, Turn
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from training.actions.completion_text import format_action
 from training.actions.parse_completion import parse_completion
+from training.actions.write_completion import format_action
 from training.contracts.types import Action
 
 SCREEN = (1920, 1080)

@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from training.actions.completion_text import format_action
+from training.actions.write_completion import format_action
 from training.content.task_sets.first_desk import generate
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Task

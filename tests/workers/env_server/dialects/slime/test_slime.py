@@ -10,7 +10,7 @@ from PIL import Image
 
 from testing.workers.env_server_client import Client
 from testing.workers.env_server_thread import TOKEN
-from training.actions.completion_text import format_action
+from training.actions.write_completion import format_action
 from training.content.task_sets.first_desk import generate
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Task

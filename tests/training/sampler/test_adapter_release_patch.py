@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from training.sampler.sglang.adapter_release import release_on_abort
+from training.sampler.sglang.adapter_release_patch import release_on_abort
 
 
 class Registry:

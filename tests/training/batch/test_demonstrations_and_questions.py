@@ -9,9 +9,9 @@ import pytest
 
 from testing.training.demonstrations import DOWN, choosing, clicking, typing
 from testing.training.tiny_model import SIZE, Frames, demonstration, renderer, screenshot
+from training.batch.demonstrations_and_questions import SftDataset
 from training.batch.screenshot_cache import ScreenshotCache
 from training.batch.screenshot_questions import instruction_questions, locator_questions
-from training.batch.sft_dataset import SftDataset
 from training.render.shift_augmentation import (
     Shift,
     is_shiftable,

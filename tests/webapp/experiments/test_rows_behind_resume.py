@@ -15,7 +15,7 @@ from webapp.accounts.models import Role
 from webapp.analysis.series.metric_series import series_of, whole_series
 from webapp.experiment_pages.page_counts import trajectory_counts
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint
-from webapp.experiments.queries.lost_attempts import lost_groups
+from webapp.experiments.queries.rows_behind_resume import lost_groups
 from webapp.rewards_lab.slices import rows_of
 from webapp.trajectories.models import Group
 

@@ -7,8 +7,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.named_versions import NAME, TeamVersion
 from webapp.accounts.services.audit_log import log_action
-from webapp.accounts.team_versions import NAME, TeamVersion
 from webapp.lib.request_values import BadValue, check_text
 
 V = TypeVar("V", bound=TeamVersion)

@@ -8,12 +8,12 @@ from webapp.lib.remote_calls import all_calls
 from webapp.worker_door import (  # noqa: F401  (their functions are the calls)
     assignments,
     attempts,
+    checkpoint_copies_and_exports,
     gangs,
     gpu_hosts,
     host_mirror,
     human_control,
     parking,
-    saved_weights,
     snapshots,
     task_drafts,
     trajectories,

@@ -8,7 +8,7 @@ from transformers import AutoModelForImageTextToText
 
 from testing.hub_cache import COMMIT, fill_hub_cache
 from testing.paths import REPOSITORY
-from training.planning.model_places import (
+from training.planning.model_folders import (
     HubModel,
     NotInHubCache,
     cached_snapshot,

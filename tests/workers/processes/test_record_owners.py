@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from testing.paths import REPOSITORY
-from workers.processes.owned_records import OwnedRecords, OwnerLives
 from workers.processes.process_group import start_ticks
+from workers.processes.record_owners import OwnedRecords, OwnerLives
 
 WORKER = """
 import os, sys, time
 from pathlib import Path
 from workers.processes.logged_process import LoggedProcess
-from workers.processes.owned_records import OwnedRecords
+from workers.processes.record_owners import OwnedRecords
 root, owner = Path(sys.argv[1]), sys.argv[2]
 owned = OwnedRecords(root, owner)
 owned.claim()

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from workers.processes.call_limits import LOOK_S, CallLimits
+from workers.processes.call_watchdog import LOOK_S, CallLimits
 
 
 def test_a_call_that_takes_too_long_is_cut_and_others_go_on() -> None:
