@@ -1,26 +1,24 @@
 """What credit by turn saves: success by step and by what the desktops spent, against plain GRPO.
 
 Continuations of branches count with every turn that they do again. A desktop-second is longer on a busy
-machine, a turn is not: both are told. Between two evaluations success is taken as a straight line.
+machine, a turn is not: both are given. Between two evaluations success is taken as a straight line.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from training.statistics.share_interval import wilson_interval
+from training.statistics.student_t import mean_interval
 
 BAR = 0.8
 """Of held-out success, sampled."""
 PLAIN = "grpo"
 UNITS = ("steps", "seconds", "turns")
 """What an arm may be quicker in; the last two are of desktops."""
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
-"""Number of pairs -> the 97.5 % point of Student's t."""
 HEADER = (
     "arm",
     "seeds",
@@ -118,17 +116,8 @@ def difference(name: str, runs: Sequence[Run], unit: str) -> dict[str, Any] | No
 
 def paired(values: dict[int, float]) -> dict[str, Any]:
     """Mean of a difference by seed, with Student's interval."""
-    mean, factor = statistics.fmean(values.values()), STUDENT.get(len(values), math.nan)
-    half = (
-        factor * statistics.stdev(values.values()) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    )
-    known = not math.isnan(half)
-    return {
-        "by_seed": values,
-        "mean": mean,
-        "low": mean - half if known else None,
-        "high": mean + half if known else None,
-    }
+    low, high = mean_interval(list(values.values())) if len(values) > 1 else (None, None)
+    return {"by_seed": values, "mean": statistics.fmean(values.values()), "low": low, "high": high}
 
 
 def is_quicker(arm: dict[str, Any], plain: dict[str, Any]) -> bool:

@@ -35,7 +35,7 @@ used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print("CPU seconds:", round(used.ru_utime + used.ru_stime, 1))
 sys.exit(code)
 """
-"""Entry point of `prepare`: nobody can ask an ended container what it used."""
+"""Entry point of `prepare`: an ended container no longer says what it used."""
 
 
 class NoEngine(Exception):
