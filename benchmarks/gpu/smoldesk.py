@@ -5,7 +5,8 @@ For each seed of the SFT stage there are three starts: `demonstrated` (the recip
 `uninformative` (the right grammar, a target drawn at random) and `random` (the same demonstrations on random
 weights of the same shape). Arms of the first: GRPO, rejection fine-tuning, and shuffled rewards at a rate and
 KL that keep it near its start; of the others GRPO. Everything is evaluated on held-out tasks greedily and
-sampled at both ends; outcomes by task are kept, and the file is written anew after every evaluation.
+sampled at both ends (a start once: its first arm's evaluation serves the others, too); outcomes by task are
+kept, and the file is written anew after every evaluation.
 
 Bar, in each seed: form and rename >= 30 points up, greedy and sampled; mixed >= 15; shuffled within 5 points
 of its start; press >= 70 % greedily from the uninformative start; pass@8 of a family >= 10 points up.
@@ -94,6 +95,8 @@ class Stage:
             env["CUDA_VISIBLE_DEVICES"] = ""
         workers = options.env_workers or max(1, cores // 3)
         self.deskhand = Instance(slots=options.desktops, env_workers=workers, env=env)
+        self.start_looks: list[dict[str, Any]] = []
+        """By the first arm."""
 
     def run(self) -> dict[str, Any]:
         with self.deskhand:
@@ -121,7 +124,7 @@ class Stage:
         seen = 0
 
         def keep(described: dict[str, Any]) -> dict[str, Any]:
-            run = self._run(described, number, key) | {"seconds": time.monotonic() - began, "values": values}
+            run = self._run(described, number) | {"seconds": time.monotonic() - began, "values": values}
             self.record.put(key, run)
             return run
 
@@ -133,9 +136,11 @@ class Stage:
                 seen = len(described["evaluations"])
                 keep(described)
 
-        return keep(follow(self.deskhand, number, max(1.0, self._left()), *CURVES, say=say, poll_s=10.0))
+        run = keep(follow(self.deskhand, number, max(1.0, self._left()), *CURVES, say=say, poll_s=10.0))
+        self.start_looks = self.start_looks or [look for look in run["looks"] if look["step"] == 0]
+        return run
 
-    def _run(self, described: dict[str, Any], number: int, key: str) -> dict[str, Any]:
+    def _run(self, described: dict[str, Any], number: int) -> dict[str, Any]:
         return {
             "status": described["status"],
             "message": described["message"],
@@ -144,7 +149,7 @@ class Stage:
             "alarms": [alarm["name"] for alarm in described["alarms"]],
             "curves": described["metrics"],
             "stages": described["stages"],
-            "looks": looks_of(outcomes(self.deskhand, number)),
+            "looks": looks_of(outcomes(self.deskhand, number)) + self.start_looks,
         }
 
     def _shared(self) -> dict[str, object]:
@@ -194,6 +199,7 @@ class Stage:
             "algorithm.group_size": options.group_size,
             "optimiser.learning_rate": options.learning_rate,
             "evaluation.every": 0,
+            "evaluation.before": not self.start_looks,
             # What is left must hold the engine's start and both evaluations.
             "algorithm.max_seconds": max(60.0, self._left() - options.reserve_s),
         }
