@@ -191,6 +191,8 @@ class Stage:
 
     def _arm(self, arm: str, model: str) -> dict[str, object]:
         options = self.options
+        # The engine's start and the evaluations that are still to come have to fit, too.
+        reserve_s = options.reserve_s * (2 / 3 if self.start_looks else 1)
         values: dict[str, object] = {
             "model.path": model,
             "sft.enabled": False,
@@ -200,8 +202,7 @@ class Stage:
             "optimiser.learning_rate": options.learning_rate,
             "evaluation.every": 0,
             "evaluation.before": not self.start_looks,
-            # What is left must hold the engine's start and both evaluations.
-            "algorithm.max_seconds": max(60.0, self._left() - options.reserve_s),
+            "algorithm.max_seconds": max(60.0, self._left() - reserve_s),
         }
         if arm == "rejection":
             values["algorithm.name"] = "rejection_fine_tuning"

@@ -97,13 +97,6 @@ def of_family(size: str, num_gpus: int) -> Case | None:
     return replace(found, size=size, name=found.name.replace(FAMILIES[size], size))
 
 
-def compiled(case: Case) -> Case:
-    """With compiled blocks where its layout leaves them eager."""
-    if case.parallel.get("compile_blocks"):
-        return case
-    return replace(case, name=f"{case.name}, compiled", parallel=case.parallel | {"compile_blocks": True})
-
-
 def to_scale_from(wanted: Sequence[Case], num_gpus: int) -> list[Case]:
     """What the bar of scaling compares with, in the same call, at the size of the others."""
     alone = shipped("4b", 1)
@@ -258,7 +251,6 @@ def main() -> int:
     add_resume(arguments)
     arguments.add_argument("--only", default="", help="regular expression on the names of the cases")
     arguments.add_argument("--limit", type=float, default=LIMIT_S, help="seconds per case")
-    arguments.add_argument("--compile", action="store_true", help="blocks with adapters, too")
     arguments.add_argument("--tiny", action="store_true", help="tiny model and screens: does it run at all?")
     arguments.add_argument("--results", type=Path, default=RESULTS / "gpu")
     options = arguments.parse_args()
@@ -266,8 +258,6 @@ def main() -> int:
     recorded = _earlier(options.results)
     found = of_this_tree(recorded) if options.resume else {}
     wanted = [case for case in cases(options.gpus) if re.search(options.only, case.name)]
-    if options.compile:
-        wanted = [compiled(case) for case in wanted]
     if options.tiny:
         small: dict[str, Any] = {
             "size": "tiny",

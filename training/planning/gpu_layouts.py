@@ -151,7 +151,7 @@ def scaled(config: ExperimentConfig, size: str, num_gpus: int) -> dict[str, Any]
         },
         "parallel": {
             "reshard": "never" if row.keeps_weights else "always",
-            "compile_blocks": not row.lora_rank,
+            "compile_blocks": not row.cpu_offload,
             "cpu_offload": row.cpu_offload,
         },
         "lora": {"rank": row.lora_rank, "alpha": 2.0 * row.lora_rank or config.lora.alpha},

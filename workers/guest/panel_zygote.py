@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import time
+import traceback
 from collections.abc import Callable
 
 from workers.guest import kernel_calls
@@ -36,6 +37,8 @@ def fork_serving(serve: Callable[[socket.socket], object]) -> tuple[int, socket.
             die_with_parent()
             serve(theirs)
             code = 0
+        except Exception:  # noqa: BLE001 - a process's edge: the desktop's log says what was missing
+            traceback.print_exc()
         finally:
             os._exit(code)  # a fork must never fall back into the agent's own code
     theirs.close()
@@ -92,5 +95,7 @@ def _become(module: str, request: dict, door: "Door | None") -> None:
             door.pass_through(request["cwd"])
         os.chdir(request["cwd"])
         code = importlib.import_module(f"workers.guest.{module}").main(request["arguments"])
+    except Exception:  # noqa: BLE001 - a process's edge
+        traceback.print_exc()
     finally:
         os._exit(code)
