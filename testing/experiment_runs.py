@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import queue
+import statistics
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -156,12 +157,25 @@ OUTCOMES = """
 SELECT e.name, e.step, e.temperature, t.results FROM experiments_evaluation e
 JOIN experiments_evaluationtasks t ON t.evaluation_id = e.id WHERE e.experiment_id = {number} ORDER BY e.id
 """
+SPENT = """
+SELECT t.spent_ms FROM trajectories_turnrecord t JOIN trajectories_trajectory j ON j.id = t.trajectory_id
+WHERE j.experiment_id = {number} AND t.spent_ms IS NOT NULL
+"""
 
 
 def outcomes(deskhand: Recorded, number: int) -> list[tuple[str, int, float, dict[str, list[int]]]]:
     """(name, step, temperature, task -> solved, draws, group, solved at a limit) of all its evaluations."""
     found = rows(deskhand, OUTCOMES.format(number=number))
     return [(name, step, temperature, json.loads(results)) for name, step, temperature, results in found]
+
+
+def turn_parts(deskhand: Recorded, number: int) -> dict[str, float]:
+    """Part of a turn -> mean milliseconds over all turns of its policy."""
+    parts: dict[str, list[float]] = {}
+    for (spent_ms,) in rows(deskhand, SPENT.format(number=number)):
+        for part, value in json.loads(spent_ms).items():
+            parts.setdefault(part, []).append(value)
+    return {part: statistics.fmean(values) for part, values in parts.items()}
 
 
 def seconds(start: str | None, end: str | None) -> float | None:

@@ -31,7 +31,7 @@ from typing import Any
 from benchmarks.gpu.smoldesk_figures import looks_of, missed, table
 from benchmarks.report import RESULTS, commit, machine, print_table, write_whole
 from benchmarks.training.side_by_side import side_by_side
-from testing.experiment_runs import follow, launch, outcomes, settings
+from testing.experiment_runs import follow, launch, outcomes, settings, turn_parts
 from testing.private_installation import Instance, InstanceFailed
 from training.content.task_sets.smoldesk import DEMONSTRATED
 
@@ -150,6 +150,7 @@ class Stage:
             "curves": described["metrics"],
             "stages": described["stages"],
             "looks": looks_of(outcomes(self.deskhand, number)) + self.start_looks,
+            "turn_ms": turn_parts(self.deskhand, number),
         }
 
     def _shared(self) -> dict[str, object]:
@@ -191,7 +192,7 @@ class Stage:
 
     def _arm(self, arm: str, model: str) -> dict[str, object]:
         options = self.options
-        # The engine's start and the evaluations that are still to come have to fit, too.
+        # The engine's start and the evaluations to come have to fit, too.
         reserve_s = options.reserve_s * (2 / 3 if self.start_looks else 1)
         values: dict[str, object] = {
             "model.path": model,
