@@ -1,14 +1,18 @@
 """Learning controls: does only the true reward teach First desk, from the same start with the same budget?
 
 Each arm once per seed on real desktops, with as many trajectories: GRPO; rewards shuffled within the group;
-random rewards; rejection fine-tuning (SFT on the run's own successes, no policy gradient).
+random rewards; rejection fine-tuning (SFT on the run's own successes, no policy gradient). Shuffled and
+random rewards at GRPO's rate destroy the policy, so `shuffled_slow` is the neutral control: a tenth of the
+rate, and a KL term to the start.
 docs/images/learning_controls.svg shows the result file's runs.
 --side-by-side N makes N runs at once, each in an installation of its own on its share of the cores.
 
-Bar: >= 60 steps; in every seed both controls end greedily at most 8 points above their start, GRPO more.
+Bar: >= 60 steps; in every seed both controls end greedily at most 8 points above their start, GRPO more; the
+neutral one ends at most 5 points from its start, greedily and sampled.
 
-    python -m benchmarks.training.learning_controls [--arms grpo shuffled random rejection_fine_tuning]
-    [--seeds 0 1 2] [--steps 60] [--every 20] [--side-by-side 1] [--resume] [--no-picture | --picture-only]
+    python -m benchmarks.training.learning_controls
+    [--arms grpo shuffled random shuffled_slow rejection_fine_tuning] [--seeds 0 1 2] [--steps 60]
+    [--every 20] [--side-by-side 1] [--resume] [--no-picture | --picture-only]
 """
 
 from __future__ import annotations
@@ -42,11 +46,17 @@ ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
     "shuffled": {"algorithm.reward_control": "shuffled"},
     "random": {"algorithm.reward_control": "random"},
+    "shuffled_slow": {
+        "algorithm.reward_control": "shuffled",
+        "optimiser.learning_rate": 6e-5,
+        "algorithm.kl_coefficient": 0.1,
+        "algorithm.reference_path": "first-desk",
+    },
     "rejection_fine_tuning": {"algorithm.name": "rejection_fine_tuning"},
 }
 """Name -> what differs from the preset."""
-CONTROLS = ("shuffled", "random")
-MIN_STEPS, MAX_RISE, DRAWS = 60, 0.08, 8
+CONTROLS, NEUTRAL = ("shuffled", "random"), "shuffled_slow"
+MIN_STEPS, MAX_RISE, MAX_MOVE, DRAWS = 60, 0.08, 0.05, 8
 SERIES = ("rollout/success", "rollout/num_trajectories")
 EMPTY: dict[str, Any] = {
     "step": 0,
@@ -150,6 +160,9 @@ def passes(arm: str, row: dict[str, Any]) -> bool:
     if row["greedy_before"] is None or row["greedy_after"] is None:
         return False
     rise = row["greedy_after"]["success"] - row["greedy_before"]["success"]
+    if arm == NEUTRAL:
+        moved = row["sampled_after"]["success"] - row["sampled_before"]["success"]
+        return max(abs(rise), abs(moved)) <= MAX_MOVE
     return rise <= MAX_RISE if arm in CONTROLS else arm != "grpo" or rise > MAX_RISE
 
 
