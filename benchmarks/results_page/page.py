@@ -46,7 +46,7 @@ CONTROLS = """Held-out success by seed; every arm has the same start. Rejection 
 the sign of the reward, does as well as GRPO. One run that rises greedily, and not when sampled, proves no \
 learning.
 
-![Rollouts and held-out success of the four arms](images/learning_controls.svg)"""
+![Rollouts and held-out success of the five arms](images/learning_controls.svg)"""
 ALGORITHMS = """Shares with their 95 % interval, which takes each sample as independent. \
 Replay made no difference that these runs could show: too few groups failed as a whole.
 
