@@ -77,6 +77,11 @@ def rate(found: Mapping[str, Any]) -> float:
     return found["solved"] / found["draws"] if found["draws"] else 0.0
 
 
+def overall(families: Mapping[str, Any]) -> float:
+    """Of all families of an evaluation."""
+    return rate({key: sum(one[key] for one in families.values()) for key in ("solved", "draws")})
+
+
 def table(runs: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """A row for every run and family."""
     header = ("run", "family", "greedy before", "after", "sampled before", "after", "pass@8 before", "after")
@@ -133,14 +138,10 @@ def _learned(greedy: Ends, sampled: Ends) -> list[str]:
 def _stayed(greedy: Ends, sampled: Ends) -> list[str]:
     found = []
     for word, (before, after) in (("greedy", greedy), ("sampled", sampled)):
-        moved = _all(after) - _all(before)
+        moved = overall(after) - overall(before)
         if abs(moved) > NEUTRAL:
             found.append(f"{word} {moved:+.0%}: no neutral control")
     return found
-
-
-def _all(families: Mapping[str, Any]) -> float:
-    return rate({key: sum(one[key] for one in families.values()) for key in ("solved", "draws")})
 
 
 def _bound(greedy: Ends, _sampled: Ends) -> list[str]:

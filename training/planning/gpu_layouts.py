@@ -151,7 +151,7 @@ def scaled(config: ExperimentConfig, size: str, num_gpus: int) -> dict[str, Any]
         },
         "parallel": {
             "reshard": "never" if row.keeps_weights else "always",
-            "compile_blocks": not row.cpu_offload,
+            "compile_blocks": not row.cpu_offload,  # weights come from the host block by block: never tried
             "cpu_offload": row.cpu_offload,
         },
         "lora": {"rank": row.lora_rank, "alpha": 2.0 * row.lora_rank or config.lora.alpha},
