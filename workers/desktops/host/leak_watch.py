@@ -4,6 +4,7 @@ Only looks: what may be ended is decided by records (`workers.processes.pid_reco
 A finding counts once two looks in a row have seen it, because starting and ending take a moment.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable
@@ -48,16 +49,16 @@ class LeakWatch:
 
     def _processes(self, known: set[str]) -> list[Leak]:
         """Processes that name a folder of ours which is no living desktop's, on their command line."""
-        prefix = f"{self._files.folders}/"
+        prefix = os.fsencode(f"{self._files.folders}/")
         found = []
-        for process in psutil.process_iter(["pid", "name", "cmdline", "status"]):
-            words = " ".join(process.info["cmdline"] or [])
-            if prefix not in words or process.info["status"] == psutil.STATUS_ZOMBIE:
-                continue
-            name = NAME.match(words.partition(prefix)[2])
-            if name and name[0] not in known and process.info["pid"] != os.getpid():
-                detail = f"{process.info['name']}, pid {process.info['pid']}"
-                found.append(Leak(kind="process", name=f"{name[0]}:{process.info['pid']}", detail=detail))
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, psutil.Error):  # it may have ended meanwhile
+                words = (folder / "cmdline").read_bytes()  # empty of one that only waits to be collected
+                name = NAME.match(words.partition(prefix)[2].decode(errors="replace"))
+                pid = int(folder.name)
+                if name and name[0] not in known and pid != os.getpid():
+                    detail = f"{psutil.Process(pid).name()}, pid {pid}"
+                    found.append(Leak(kind="process", name=f"{name[0]}:{pid}", detail=detail))
         return found
 
     def _folders(self, known: set[str]) -> list[Leak]:

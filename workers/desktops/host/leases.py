@@ -19,7 +19,7 @@ from workers.desktops.host.resets import Resets
 
 log = logging.getLogger("deskhost")
 
-COMING_POLL_S = 0.004
+COMING_POLL_S = 0.05
 LONGEST_TTL_S = 3600.0
 
 
@@ -65,7 +65,9 @@ class Leases:
                 return record
             if sum(m.is_coming for m in self._host.of_kind(kind)) <= place():
                 return None
-            await asyncio.sleep(COMING_POLL_S)
+            # Changes come while a record's lock is still held, so it is looked at again soon after, too.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._host.changed.wait(), COMING_POLL_S)
 
     async def _make_room(self) -> None:
         """On a full host, give up a free desktop of another kind or a dead one."""

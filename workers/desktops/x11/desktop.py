@@ -16,7 +16,7 @@ from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, NotClean
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.display_reset import Baseline, restore, take_baseline
-from workers.desktops.x11.leftover_processes import require_no_surplus
+from workers.desktops.x11.leftover_processes import descendants, require_no_surplus
 from workers.desktops.x11.syscall_filter import call_filter
 from workers.desktops.x11.system_root import OWN
 from workers.processes.cgroups import Cgroups, make_cgroups, usable_controllers
@@ -183,7 +183,7 @@ class X11Desktop:
 
     async def _end_processes(self, process: asyncio.subprocess.Process) -> None:
         """In a sandbox one kill ends all; plain processes are ended one by one, parents first."""
-        family = [] if self.is_sandboxed else _descendants(process.pid)
+        family = [] if self.is_sandboxed else _family(process.pid)
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         for member in family:
@@ -220,8 +220,8 @@ class X11Desktop:
         if self._process is None or self._process.returncode is not None:
             return Usage()
         usage = Usage()
-        for process in _descendants(self.pid):
-            with contextlib.suppress(psutil.Error):
+        for process in _family(self.pid):
+            with contextlib.suppress(psutil.Error), process.oneshot():
                 usage.rss_mb += process.memory_info().rss / (1 << 20)
                 times = process.cpu_times()
                 usage.cpu_s += times.user + times.system
@@ -233,7 +233,7 @@ class X11Desktop:
 
     def private_mb(self) -> float:
         total = 0
-        for process in _descendants(self.pid):
+        for process in _family(self.pid):
             with contextlib.suppress(psutil.Error):
                 total += process.memory_full_info().pss
         return total / (1 << 20)
@@ -245,9 +245,10 @@ def outer_environment() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", **kept}
 
 
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        root = psutil.Process(pid)
-        return [root, *root.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+def _family(pid: int) -> list[psutil.Process]:
+    """It and its descendants, parents first."""
+    found = []
+    for member in (pid, *descendants(pid)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(member))
+    return found

@@ -33,18 +33,19 @@ def require_no_surplus(first: int, *, with_accessibility: bool = False) -> None:
 
 def surplus(first: int, allowed: Mapping[int, int] = MOST) -> str:
     """What a clean desktop, whose first process this is, has too much of; "" when it is clean."""
-    depths = Counter(_depth(pid) - _depth(first) for pid in _descendants(first))
+    depths = Counter(_depth(pid) - _depth(first) for pid in descendants(first))
     over = [depth for depth, most in allowed.items() if depths[depth] > most]
     too_many = [f"{depths[depth]} at depth {depth}" for depth in over]
     return ", ".join(too_many + [f"{n} at depth {d}" for d, n in depths.items() if d > PROGRAMS])
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """Pids of all that live below it, at the cost of these alone: no other process of the machine is read."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, task.read_text().split()):
-                found += [child, *_descendants(child)]
+                found += [child, *descendants(child)]
     return found
 
 
