@@ -54,6 +54,8 @@ IMITATION: dict[str, object] = {
     "sft.muon_learning_rate": 0,
     "sft.locator_questions": 0,
 }
+DEMONSTRATED = {"replay.enabled", "sft.source"}
+"""What an arm sets that uses demonstrations."""
 NO_SAMPLING: dict[str, object] = {"engine.name": "transformers", "evaluation.num_tasks": 0}
 """Where nothing is sampled, the engine that starts soonest."""
 ARMS: dict[str, tuple[list[str], dict[str, object]]] = {
@@ -206,7 +208,10 @@ class Lab:
 
     def demonstrate(self, arms: Iterable[str], number: int) -> int:
         """By the oracles of the families that the arms train, then accepted; how many the buffer holds."""
-        families = [one for one in MIX if any(one in ARMS[name][0] for name in arms)]
+        users = [
+            trained for name in arms for trained, changes in [ARMS[name]] if DEMONSTRATED & changes.keys()
+        ]
+        families = [one for one in MIX if any(one in trained for trained in users)]
         if not families:
             return 0
         values = {
