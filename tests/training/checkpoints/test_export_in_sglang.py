@@ -2,33 +2,34 @@
 
     python -m pytest -m gpu tests/training/checkpoints/test_export_in_sglang.py
 
-The server gets the folder and flags of its own documentation; none of our classes, processors or endpoints.
+First desk's answers, and the logprobs of a random model of every family: `testing.training.sglang_exports`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import subprocess
-import time
-from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import torch
 from PIL import Image, ImageDraw
 
 from testing.paths import REPOSITORY
+from testing.training.sglang_exports import (
+    ASKED,
+    SERVED,
+    chat,
+    faults,
+    make_export,
+    measured,
+    run_reference,
+    served,
+)
 from training.checkpoints.export import Dtype, export_checkpoint
 from training.sampler.engine import EngineError
 from training.sampler.sglang.server_arguments import SglangInstallation
-from training.sampler.sglang.server_process import free_port
 
 pytestmark = [
     pytest.mark.gpu,
@@ -36,15 +37,6 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 FIRST_DESK = REPOSITORY / "training" / "checkpoints_shipped" / "first-desk"
-FLAGS = (
-    # Triton compiles for heads of any width; First desk has some of 16.
-    *("--attention-backend", "triton", "--mm-attention-backend", "triton_attn"),
-    *("--sampling-backend", "pytorch", "--grammar-backend", "none"),
-    *("--disable-cuda-graph", "--mem-fraction-static", "0.1"),
-)
-START_S = 420.0
-"""The first start on a machine compiles kernels."""
-ASKED = "Click the red button."
 PLACES = ((60, 70), (380, 290))
 """Of the red button. First desk's start sees the difference: it answers 140,200 and 140,510."""
 MAX_TOKENS = 32
@@ -123,8 +115,8 @@ def test_sglang_answers_as_transformers_does(
     (checkpoint / "COMPLETE").write_text("")
     folder = export_checkpoint(checkpoint, tmp_path / dtype, dtype=dtype)
     expected = transformers_answers(sglang, folder, pictures)
-    with served(sglang, folder, tmp_path / "log") as url:
-        answers = [ask(url, picture) for picture in pictures]
+    with served(sglang, folder, tmp_path / "log", "--mem-fraction-static", "0.1", dtype=dtype) as url:
+        answers = [chat(url, picture, max_tokens=MAX_TOKENS) for picture in pictures]
     assert len({one["text"] for one in expected}) == len(pictures), "the answer depends on the picture"
     for answer, wanted in zip(answers, expected, strict=True):
         assert wanted["closest"] > CLEAR
@@ -137,69 +129,19 @@ def test_sglang_answers_as_transformers_does(
         assert [one["logprob"] for one in said] == pytest.approx(wanted["logprobs"], rel=0, abs=tolerance)
 
 
+@pytest.mark.parametrize("model_type", SERVED)
+def test_sglang_computes_what_transformers_does(
+    model_type: str, sglang: SglangInstallation, tmp_path: Path
+) -> None:
+    # In float16 rounding moves random models by 0.0015 nats; in bfloat16 by as much as positions of pictures.
+    export = make_export(tmp_path, model_type, "float16")
+    assert faults(measured(sglang, export, model_type, "float16")) == []
+
+
 def transformers_answers(
     sglang: SglangInstallation, folder: Path, pictures: list[Path]
 ) -> list[dict[str, Any]]:
     """Greedy, in float32 on the CPU, by the transformers that SGLang's interpreter has."""
-    done = subprocess.run(
-        [sglang.python, "-c", REFERENCE, str(folder), ASKED, str(MAX_TOKENS), *map(str, pictures)],
-        cwd=folder, env=surroundings(sglang) | {"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
-    return [json.loads(line) for line in lines]
-
-
-@contextmanager
-def served(sglang: SglangInstallation, folder: Path, log: Path) -> Iterator[str]:
-    """The server's address, while it runs."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sglang.python, "-m", "sglang.launch_server", "--model-path", str(folder),
-             "--host", "127.0.0.1", "--port", str(port), *FLAGS],
-            cwd=folder, env=surroundings(sglang), stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
-    try:
-        deadline = time.monotonic() + START_S
-        while not answers_health(url):
-            assert process.poll() is None, f"SGLang ended\n{log.read_text(errors='replace')[-6000:]}"
-            assert time.monotonic() < deadline, f"SGLang is slow\n{log.read_text(errors='replace')[-6000:]}"
-            time.sleep(0.5)
-        yield url
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def answers_health(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health", timeout=10, trust_env=False).status_code == httpx.codes.OK
-    except httpx.HTTPError:
-        return False
-
-
-def ask(url: str, picture: Path) -> dict[str, Any]:
-    """One chat request, greedy."""
-    data = f"data:image/png;base64,{b64encode(picture.read_bytes()).decode()}"
-    parts = [{"type": "image_url", "image_url": {"url": data}}, {"type": "text", "text": ASKED}]
-    asked = {
-        "model": "default",
-        "messages": [{"role": "user", "content": parts}],
-        "temperature": 0,
-        "max_tokens": MAX_TOKENS,
-        "logprobs": True,
-    }
-    answer = httpx.post(f"{url}/v1/chat/completions", json=asked, timeout=120, trust_env=False)
-    assert answer.status_code == httpx.codes.OK, answer.text[:2000]
-    return answer.json()
-
-
-def surroundings(sglang: SglangInstallation) -> dict[str, str]:
-    """Without this checkout on the path, and without what our launcher sets."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("SGLANG_")}
-    return ours | {"PYTHONPATH": sglang.python_path, "HF_HUB_OFFLINE": "1", "NO_PROXY": "127.0.0.1,localhost"}
+    return run_reference(
+        sglang, folder, "-c", REFERENCE, str(folder), ASKED, str(MAX_TOKENS), *map(str, pictures)
+    )
