@@ -57,6 +57,20 @@ GPU = (
         missed=("The canary of seventeen tokens was 0.03 nats apart; the bar is 0.02.",),
     ),
     Claim(
+        result="gpu/export_in_sglang",
+        says="Stock SGLang serves an export of every trained family as transformers computes it",
+        figure=lambda found: (
+            each(f"{name} {row['text']['mean']:.4f}" for name, row in sorted(found["families"].items()))
+            + " nats apart, text, float16"
+        ),
+        n=lambda found: "51 tokens a family, and two pictures where it sees; small random models",
+        missed=(
+            "Qwen3.5 with pictures: 0.015 to 0.027 nats apart, the bar is 0.003.",
+            "SGLang 0.5.16 drops height and width of a picture's positions in Qwen3.5; its pull request "
+            "34446 mends that.",
+        ),
+    ),
+    Claim(
         result="gpu/resume",
         says="A killed trainer or engine changes no loss",
         figure=lambda found: f"{len(_killed(found))} runs with a kill, each within {found['tolerance']}",

@@ -36,8 +36,8 @@ LEARNING = (
         missed=(
             "Of three seeds with random rewards one ended far above its start, by chance: "
             "it unlearned one wrong habit.",
-            "The neutral control (shuffled, a tenth of the rate, KL; one seed) rose from 12 to 16 of 72 "
-            "greedily: 6 points, the bar is 5.",
+            "The neutral control (shuffled, a tenth of the rate, KL): one of three seeds rose from 12 to 16 "
+            "of 72 greedily, 6 points; the bar is 5.",
         ),
     ),
     Claim(
