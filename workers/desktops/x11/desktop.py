@@ -183,7 +183,11 @@ class X11Desktop:
 
     async def _end_processes(self, process: asyncio.subprocess.Process) -> None:
         """In a sandbox one kill ends all; plain processes are ended one by one, parents first."""
-        family = [] if self.is_sandboxed else _family(process.pid)
+        family: list[psutil.Process] = []
+        if not self.is_sandboxed:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                # Not by `_family`: what forks or ends meanwhile may hide others from the kernel's lists.
+                family = psutil.Process(process.pid).children(recursive=True)
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         for member in family:

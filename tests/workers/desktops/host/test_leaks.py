@@ -1,6 +1,8 @@
 """What a desk host counts as left over: twice seen, and no living desktop's."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from workers.desktops.host.desktop_files import DesktopFiles
@@ -18,3 +20,22 @@ def test_the_group_of_a_machine_that_becomes_a_template_is_no_leftover(tmp_path:
     assert [(leak.kind, leak.name) for leak in watch.leaks] == [
         ("cgroup", f"memory/deskhand-{os.getpid()}-d0badca-1")
     ]
+
+
+def test_a_process_that_names_the_folder_of_no_living_desktop_is_left_over(tmp_path: Path):
+    files = DesktopFiles(tmp_path / "host")
+    code = [sys.executable, "-c", "input()"]
+    lost, kept = (
+        subprocess.Popen([*code, f"{files.folders}/{name}/x"], stdin=subprocess.PIPE)
+        for name in ("dbadcaf-1", "dcafe00-3")
+    )
+    try:
+        watch = LeakWatch(files)
+        watch.look(["dcafe00-3"])
+        watch.look(["dcafe00-3"])
+        found = [(leak.kind, leak.name) for leak in watch.leaks if leak.kind == "process"]
+        assert found == [("process", f"dbadcaf-1:{lost.pid}")]
+    finally:
+        for process in (lost, kept):
+            process.kill()
+            process.wait()

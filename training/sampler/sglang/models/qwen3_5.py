@@ -1,7 +1,7 @@
 """SGLang's Qwen3.5 with the changes of `training.sampler.sglang.served_model`, and with all rows of M-RoPE.
 
-Attention of SGLang 0.5.16 on CUDA rotates by a fused kernel that reads one position a token: of the three rows
-that a token of a picture has, the temporal one. Height and width were lost without a word.
+Attention of SGLang 0.5.16 on CUDA rotates by a fused kernel that reads one position a token: of the three
+rows that a token of a picture has, the temporal one. Height and width were lost without a word.
 """
 
 from typing import Any
