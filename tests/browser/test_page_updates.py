@@ -1,5 +1,8 @@
 """What people are in the middle of survives an update of the page: focus, input, scroll, opened details."""
 
+import socket
+import threading
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -181,3 +184,30 @@ def test_a_script_that_subscribes_late_gets_what_the_page_has_had_before(sign_in
     publish(stream, "stage.finished", {})
     page.wait_for_function("() => window.late.length === 2")
     assert page.evaluate("[window.first, window.late]") == [["stage.started", "stage.finished"]] * 2
+
+
+def test_a_part_whose_answer_is_cut_off_is_fetched_again(
+    sign_in: SignIn, people: People, waiting: list[Experiment]
+):
+    """As when a web process ends in the middle of an answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=cut_off, args=[server], daemon=True).start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        page = sign_in(people.operator)
+        page.goto("/experiments/")
+        part = page.locator("[data-part]", has=page.get_by_text("waiting 1")).first
+        url = part.get_attribute("data-part-url")
+        page.route(f"**{url}*", lambda route: route.continue_(url=address), times=1)
+        make_experiment(team=people.team, name="added meanwhile", status=ExperimentStatus.QUEUED)
+        set_priority(experiment=waiting[0], priority=3)
+        expect(page.locator(".is-stale")).to_have_count(1)
+        expect(page.get_by_text("added meanwhile")).to_be_visible()
+        expect(page.locator(".is-stale")).to_have_count(0)
+
+
+def cut_off(server: socket.socket) -> None:
+    """Answer one request with a part of the promised bytes."""
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n<p>")

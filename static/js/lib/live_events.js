@@ -16,7 +16,7 @@ export function subscribe(stream, after, handler) {
   const known = subscriptions.get(stream);
   if (known) {
     const missed = known.recent.filter(({ seq }) => seq > Number(after));
-    queueMicrotask(() => missed.forEach(handler));
+    queueMicrotask(() => missed.forEach((event) => hand(handler, event)));
     known.handlers.add(handler);
   } else {
     subscriptions.set(stream, { after: Number(after) || 0, handlers: new Set([handler]), recent: [], watchers: new Set() });
@@ -79,7 +79,16 @@ function receive(event) {
   if (event.type !== "stream.reset" && !(event.seq > known.after)) return;
   known.after = event.seq;
   known.recent = [...known.recent, event].slice(-MAX_RECENT);
-  for (const handler of known.handlers) handler(event);
+  for (const handler of known.handlers) hand(handler, event);
+}
+
+// What fails in one part of a page keeps no event from the others.
+function hand(handler, event) {
+  try {
+    handler(event);
+  } catch (error) {
+    reportError(error);
+  }
 }
 
 // A head as JSON in one line, then the image.

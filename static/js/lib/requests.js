@@ -42,16 +42,18 @@ export async function postForFile(url, values) {
 
 async function send(url, { headers, ...options } = {}) {
   const token = document.querySelector('meta[name="csrf-token"]').content;
-  let response;
+  let response, body;
   try {
     response = await fetch(url, { ...options, headers: { ...headers, "x-csrftoken": token } });
+    body = await response.blob(); // here, so that an answer that is cut off is a Refused, too
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "The server does not answer; try again.");
   }
   if (response.redirected || response.status === 401) throw new Refused(401, "You are signed out; sign in again in another tab.");
-  if (!response.ok) throw await refusal(response);
-  return response;
+  const answer = new Response(body.size ? body : null, response);
+  if (!response.ok) throw await refusal(answer);
+  return answer;
 }
 
 async function refusal(response) {
