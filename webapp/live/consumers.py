@@ -81,7 +81,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.subscribe(str(message["subscribe"]), message.get("after"), wants_pictures)
 
     async def subscribe(self, stream: str, after: int | None, wants_pictures: bool) -> None:
-        if len(self.feeds) >= MAX_STREAMS:
+        if stream not in self.feeds and len(self.feeds) >= MAX_STREAMS:
             await self.refuse(stream, "too_many", f"At most {MAX_STREAMS} streams per connection.")
         elif not await in_database(stream_access.may_subscribe, self.user, stream):
             await self.refuse(stream, "denied", f"{stream} does not exist, or you may not read it.")

@@ -112,6 +112,17 @@ async def test_a_reconnect_gets_exactly_what_it_missed(watcher):
     await second.disconnect()
 
 
+async def test_a_connection_holds_so_many_streams_and_may_subscribe_anew_to_those(watcher, monkeypatch):
+    """A page does so when it wants pictures, too."""
+    monkeypatch.setattr(consumers, "MAX_STREAMS", 1)
+    viewer, stream = watcher
+    socket = await open_socket(viewer)
+    assert await subscribe(socket, stream) == {"subscribed": stream, "seq": 0}
+    assert (await subscribe(socket, "fleet"))["error"]["code"] == "too_many"
+    assert await subscribe(socket, stream) == {"subscribed": stream, "seq": 0}
+    await socket.disconnect()
+
+
 async def test_an_unsubscribed_stream_is_silent(watcher):
     viewer, stream = watcher
     socket = await open_socket(viewer)
