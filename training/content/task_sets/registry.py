@@ -8,6 +8,7 @@ from training.contracts.types import Task
 
 GENERATORS: dict[str, Callable[[int], list[Task]]] = {
     "first-desk": first_desk.generate_all,
+    "first-desk-choice": first_desk.generate_choice,
     "desk-office": desk_office.generate,
     "smoldesk": smoldesk.generate,
     "smoldesk-choice": smoldesk.generate_choice,

@@ -9,7 +9,7 @@ from training.actions.parse_completion import parse_completion
 from training.actions.write_completion import completion_text
 from training.content.task_sets.first_desk import FAMILIES as FIRST_FAMILIES
 from training.content.task_sets.first_desk import NUM_ROWS, SCREEN, generate
-from training.content.task_sets.first_desk.level_4 import LEVEL_4_FAMILIES, generate_all
+from training.content.task_sets.first_desk.level_4 import LEVEL_4_FAMILIES, generate_all, generate_choice
 from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import unsupported_reason
 
@@ -31,6 +31,16 @@ def test_the_set_follows_from_its_seed():
 
 def test_levels_1_to_3_are_the_front_of_the_whole_set():
     assert generate() == [task for task in TASKS if task.level <= 3]
+
+
+def test_settings_are_chosen_on_tasks_that_are_neither_trained_nor_reported():
+    chosen_on = generate_choice()
+    assert Counter((task.family, task.split) for task in chosen_on) == Counter(
+        (task.family, task.split) for task in TASKS
+    )
+    trained = {problem(task) for task in TASKS if task.split == "train"}
+    assert {problem(task) for task in chosen_on if task.split == "train"} == trained
+    assert {problem(task) for task in chosen_on if task.split == "heldout"}.isdisjoint(map(problem, TASKS))
 
 
 def test_a_task_does_not_change_when_others_are_added():

@@ -8,6 +8,8 @@ rename   pcmanfm    rename the only file of a folder
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 
 from training.content.task_sets import first_desk
 from training.content.task_sets.steps_and_evaluators import (
@@ -39,6 +41,21 @@ def generate_all(seed: int = 0) -> list[Task]:
     """The whole set first-desk, levels 1 to 4."""
     real = [task for family in LEVEL_4_FAMILIES for task in family_tasks(family, seed)]
     return [*first_desk.generate(seed), *real]
+
+
+def generate_choice(seed: int = 0) -> list[Task]:
+    """The same train tasks, and in place of the held-out ones as many that follow them."""
+    return [
+        task
+        for family in (*first_desk.FAMILIES, *LEVEL_4_FAMILIES)
+        for number, task in enumerate(_with_a_third_split(family, seed))
+        if number not in range(family.num_train, family.num_train + family.num_heldout)
+    ]
+
+
+def _with_a_third_split(family: Family, seed: int) -> Iterator[Task]:
+    longer = replace(family, num_heldout=2 * family.num_heldout)
+    return family_tasks(longer, seed, task_set="first-desk-choice")
 
 
 def build_answer(rng: random.Random, split: Split) -> Problem:
