@@ -17,9 +17,11 @@ LEARNING = (
             + each(percent(run["looks"][0]["before"]["solved"]) for run in _seeds(found))
             + "".join(f"; {_look(found, place)}" for place in (0, 1))
             + f"; blind {percent(_blind(found)['success'])}"
+            + f"; one draw of eight solves it {_pass_at_8(found)}"
         ),
         n=lambda found: (
-            f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each"
+            f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each; one seed "
+            "with eight"
         ),
     ),
     Claim(
@@ -146,6 +148,13 @@ def _points(difference: Figures) -> str:
 
 def _seeds(found: Figures) -> list[Figures]:
     return [run for run in found["runs"] if run["seed"] != "blind"]
+
+
+def _pass_at_8(found: Figures) -> str:
+    """Before, and after each number of steps; mean of the families, which have as many tasks each."""
+    (run,) = found["eight_draws"]
+    looks = [run["looks"][0]["passes_before"], *(look["passes_after"] for look in run["looks"])]
+    return " -> ".join(percent(mean([one["pass@8"] for one in look.values()])) for look in looks)
 
 
 def _blind(found: Figures) -> Figures:
