@@ -73,14 +73,14 @@ LEARNING = (
     ),
     Claim(
         result="ablation_credit",
-        says="Credit by branches learns no quicker than plain GRPO on menus, as far as three seeds show",
+        says="Credit by turn learns no quicker than plain GRPO on menus, as far as three seeds show",
         figure=lambda found: each(_credited(arm) for arm in found["arms"]),
         n=lambda found: (
-            f"{found['arms'][0]['runs']} seeds of {found['runs'][0]['step']} steps, 24 held-out menus, "
-            "2 draws of each at every fifth step"
+            f"{found['arms'][0]['runs']} seeds an arm, {found['runs'][0]['step']} steps, 24 held-out menus, "
+            "2 draws of each at every fifth step; shared states ran beside the second GRPO"
         ),
         missed=(
-            "Credit by branches: neither it nor plain GRPO came to 80 % sampled within 30 steps.",
+            "Credit by turn: no arm of it, nor plain GRPO, came to 80 % sampled within 30 steps.",
             "Branches were no quicker at equal desktop-seconds: mean success +2 points [-6, +9], 3 seeds.",
         ),
     ),

@@ -61,9 +61,10 @@ than half of the group saw; each continuation does the turns before it again, wh
 was up to twice as long in one run as in another, since other work shared the machine: equal turns are the \
 fair measure. Against GRPO: points of mean held-out success from the start until the same was spent, by \
 pairs of one seed, with Student's interval. Two of three runs with branches and one of GRPO raised the alarm \
-about the gradient's norm. `shared_states` alone was not run.
+about the gradient's norm. Shared states and a second GRPO ran later, alone on the machine; those two are \
+compared with each other.
 
-![Rollouts and held-out success by step, with GRPO and with branches](images/ablation_credit.svg)"""
+![Rollouts and held-out success by step, with GRPO, branches and shared states](images/ablation_credit.svg)"""
 TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."
 WHOLE_STEPS = """The real trainer, policy server and SGLang, with recorded screens and a sync a step. \
 On one shared GPU sampling ahead gains nothing: both sides compute at once and slow each other down."""
