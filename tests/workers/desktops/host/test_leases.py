@@ -80,8 +80,10 @@ class PausingDesktop(SlowDesktop):
 
     is_running: bool = True
     goes_on: bool = True
+    pause_s: float = 0.0
 
     async def pause(self) -> None:
+        await asyncio.sleep(self.pause_s)
         self.is_running = False
 
     async def go_on(self) -> None:
@@ -91,9 +93,11 @@ class PausingDesktop(SlowDesktop):
 
 
 class PausingProvider(SlowProvider):
+    pause_s = 0.0
+
     async def create(self, desktop_id: str, spec: DesktopSpec, folder: Path) -> PausingDesktop:
         self.ended.set()
-        return PausingDesktop(self.ended)
+        return PausingDesktop(self.ended, pause_s=self.pause_s)
 
 
 async def test_a_desktop_stands_still_exactly_while_nobody_has_it(tmp_path: Path) -> None:
@@ -122,6 +126,20 @@ async def test_a_desktop_that_does_not_go_on_is_taken_back_and_rebuilt(tmp_path:
         while record.generation == 1 or not record.is_free:
             await asyncio.sleep(0.01)
     assert (await leases_of(host).acquire("slow", SPEC, "a test", 60)).desktop.generation == 2
+    await host.close()
+
+
+async def test_who_asks_while_the_last_desktop_is_being_paused_gets_it(tmp_path: Path) -> None:
+    host = DeskHost(tmp_path, max_desktops=1)
+    provider = PausingProvider()
+    provider.pause_s = 0.3
+    host.providers = {"slow": provider}
+    created = asyncio.ensure_future(host.create("slow", SPEC))
+    async with asyncio.timeout(20):
+        while not any(record.phase is Phase.READY for record in host.desktops.values()):
+            await asyncio.sleep(0.01)
+        lease = await leases_of(host).acquire("slow", SPEC, "a test", 60)
+    assert lease.desktop == await created
     await host.close()
 
 
