@@ -1,9 +1,11 @@
 """Help: pages of the built site in the frame of the product, their pictures, and a search over all."""
 
+import mimetypes
 from typing import Any
 
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import current_membership, member
@@ -45,11 +47,14 @@ def _render(request: HttpRequest, template: str, context: dict[str, Any]) -> Htt
 
 
 @require_safe
-def show_file(request: HttpRequest, name: str) -> FileResponse:
+def show_file(request: HttpRequest, name: str) -> HttpResponse:
     """A picture or file that a page shows or offers."""
     path = site_file(name)
     if path is None:
         raise Http404("There is no such file of the documentation.")
-    response = FileResponse(path.open("rb"), as_attachment=name.startswith("_downloads/"))
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    response = HttpResponse(path.read_bytes(), content_type=kind)
+    if name.startswith("_downloads/"):
+        response["Content-Disposition"] = content_disposition_header(True, path.name)
     response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     return response

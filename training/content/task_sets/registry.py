@@ -15,3 +15,12 @@ GENERATORS: dict[str, Callable[[int], list[Task]]] = {
     "windows-keyboard": windows_keyboard.generate,
 }
 """Name of the set -> its tasks, from a seed."""
+
+
+CHOICE = "-choice"
+"""Ends the name of a set with the same train tasks and others held out, to choose settings on."""
+
+
+def train_alike(one: str, other: str) -> bool:
+    """Whether two sets have the same train tasks."""
+    return one.removesuffix(CHOICE) == other.removesuffix(CHOICE)

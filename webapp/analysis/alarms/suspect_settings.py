@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from training.content.task_sets.registry import train_alike
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_preset
 from webapp.experiments.knob_values import baseline_of, changed_knobs, flatten
@@ -72,6 +73,7 @@ def differences(
     for knob, other, own in changed_knobs(config, baseline):
         ratio = _ratio(knob, own, other)
         is_odd = knob.path in GRAVE if ratio is None else not 1 / least_ratio < ratio < least_ratio
+        is_odd = is_odd and not (knob.path == "tasks.task_set" and train_alike(own, other))
         if is_odd and knob.path not in NEVER:
             yield Suspect(knob=knob, own=own, other=other, origin=origin, ratio=ratio)
 

@@ -50,6 +50,13 @@ def test_updates_are_counted_before_the_rollouts_of_the_onset() -> None:
     assert (late.step, late.num_updates) == (1, 0), "it fires in the third step without a success"
 
 
+def test_another_task_set_is_suspect_and_one_with_the_same_train_tasks_is_not() -> None:
+    suspect = suspect_of(first_desk(tasks={"task_set": "desk-office"}), before_updates=None)
+    assert suspect is not None
+    assert suspect.knob.path == "tasks.task_set"
+    assert suspect_of(first_desk(tasks={"task_set": "first-desk-choice"}), before_updates=None) is None
+
+
 def test_a_rate_far_from_the_presets_goes_back_although_completions_are_cut_off() -> None:
     rate = load_preset("first-desk").config.optimiser.learning_rate
     experiment = first_desk(optimiser={"learning_rate": 83 * rate})
