@@ -208,9 +208,7 @@ class Lab:
 
     def demonstrate(self, arms: Iterable[str], number: int) -> int:
         """By the oracles of the families that the arms train, then accepted; how many the buffer holds."""
-        users = [
-            trained for name in arms for trained, changes in [ARMS[name]] if DEMONSTRATED & changes.keys()
-        ]
+        users = [ARMS[name][0] for name in arms if DEMONSTRATED & ARMS[name][1].keys()]
         families = [one for one in MIX if any(one in trained for trained in users)]
         if not families:
             return 0

@@ -51,7 +51,7 @@ LEAST_TOP = 5
 BOARD = (224, 224)
 """Both families' patches fill it, within the limits of pixels: nothing is resized."""
 ROUNDINGS = 2.0
-"""SGLang may be so many times as far from fp32 as transformers in its precision is: it rounds elsewhere."""
+"""Times that SGLang may be as far from fp32 as transformers in its precision is: it rounds elsewhere."""
 CLEARLY = 3.0
 """Bars by which another prompt or picture must move the logprobs, else agreement would prove nothing."""
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}

@@ -112,7 +112,7 @@ async def test_a_reconnect_gets_exactly_what_it_missed(watcher):
     await second.disconnect()
 
 
-async def test_a_connection_holds_so_many_streams_and_may_subscribe_anew_to_those(watcher, monkeypatch):
+async def test_a_full_connection_may_subscribe_anew_to_a_stream_that_it_has(watcher, monkeypatch):
     """A page does so when it wants pictures, too."""
     monkeypatch.setattr(consumers, "MAX_STREAMS", 1)
     viewer, stream = watcher
