@@ -1,11 +1,12 @@
-"""Does stock SGLang serve an export of each trained family as transformers computes it?
+"""Does stock SGLang serve exports of the trained families but Qwen3-VL as transformers computes them?
 
     python -m benchmarks.gpu.export_in_sglang [--only qwen3 qwen3_5] [--side-by-side 8] [--dtype float16]
 
 Random models of small widths with ordinary heads, exported by `training.checkpoints.export`. Compared are the
 logprobs of one prompt's tokens, and of families with eyes those of an answer's first token after each of two
 pictures. The bar is `ROUNDINGS` times what rounding alone does to transformers. One GPU serves all families
-side by side. Needs DESKHAND_SGLANG_PYTHON and, of an unpacked site folder, DESKHAND_SGLANG_PATH.
+side by side; Qwen3-VL has a GPU test with First desk's weights. Needs DESKHAND_SGLANG_PYTHON and, of an
+unpacked site folder, DESKHAND_SGLANG_PATH.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ GPU = (
     ),
     Claim(
         result="gpu/export_in_sglang",
-        says="Stock SGLang serves an export of every trained family as transformers computes it",
+        says="Stock SGLang serves exports of the families but Qwen3-VL as transformers computes them",
         figure=lambda found: (
             each(f"{name} {row['text']['mean']:.4f}" for name, row in sorted(found["families"].items()))
             + " nats apart, text, float16"

@@ -61,7 +61,7 @@ than half of the group saw; each continuation does the turns before it again, wh
 was up to twice as long in one run as in another, since other work shared the machine: equal turns are the \
 fair measure. Against GRPO: points of mean held-out success from the start until the same was spent, by \
 pairs of one seed, with Student's interval. Two of three runs with branches and one of GRPO raised the alarm \
-about the gradient's norm. Shared states and a second GRPO ran later, alone on the machine; those two are \
+about the gradient's norm. Shared states and a second GRPO ran later, with little beside them; those two are \
 compared with each other.
 
 ![Rollouts and held-out success by step, with GRPO, branches and shared states](images/ablation_credit.svg)"""
@@ -73,8 +73,9 @@ each draw for one trial. `mixed` joins form and toggle and is never trained on. 
 chance, but for pick in seed 2. `press`: the start answers in the right form and names a widget at random.
 
 ![Rollouts of forms by seed, and of copying with replay](images/real_weights.svg)"""
-REPLAYED = """All groups of the start fail; each gets a demonstration with an advantage. Nothing else is \
-trained, and everything else is forgotten."""
+REPLAYED = """All groups of the start fail; each gets a demonstration with an advantage. Where nothing else \
+is trained, everything else is forgotten. Imitation has a start of its own, by the same recipe and seed. The \
+four last rows share a third one: `copy/grpo` never updated it, so that row is what those began with."""
 DETAILS = {
     "Real weights": (
         ("What was learned", LEARNED, real_weights.learned),
