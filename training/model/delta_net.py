@@ -3,24 +3,54 @@
 Qwen3.5's blocks of this kind read the last four tokens (a convolution) and a state that every token decays
 and corrects. Both begin anew where a packed sequence begins. Paths:
 - CUDA with fla-core (flash-linear-attention): one call for all sequences, which knows their bounds;
-- anything else: one call of transformers' own rule per sequence, the always-correct path, slow on a GPU.
+- anything else, and Hopper with a Triton whose gradients fla-core refuses: one call of transformers' own rule
+  per sequence, the always-correct path, slow on a GPU.
 Source: Gated Delta Networks, arXiv 2412.06464. Shapes: B rows, T tokens, H value heads, D head width.
 """
 
+import functools
 import importlib.util
 import inspect
+import logging
 import types
+from importlib.metadata import version
 from typing import Any
 
 import torch
+from packaging.version import Version
 from torch.nn import functional
 from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule
 
 from training.model.packed_attention import Bounds
 
-HAS_KERNELS = importlib.util.find_spec("fla") is not None
+log = logging.getLogger(__name__)
+
 PLAIN_RULE: Any = inspect.unwrap(torch_chunk_gated_delta_rule)
 """Without the package's kernels, which its name stands for where they can be imported."""
+HOPPER = 9
+"""Major compute capability of H100 and H200."""
+
+
+@functools.cache
+def has_kernels() -> bool:
+    """Whether fla-core is installed and computes gradients on this GPU."""
+    if importlib.util.find_spec("fla") is None:
+        return False
+    triton, has_tilelang = version("triton"), importlib.util.find_spec("tilelang") is not None
+    if not are_refused(torch.cuda.get_device_capability(), triton, has_tilelang=has_tilelang):
+        return True
+    log.warning(
+        "fla-core refuses Triton %s on this GPU: gated delta nets run in plain torch, which is slow. "
+        "Install torch 2.13, which brings Triton 3.7.1, or the package tilelang.",
+        triton,
+    )
+    return False
+
+
+def are_refused(capability: tuple[int, int], triton: str, *, has_tilelang: bool) -> bool:
+    """Whether the first backward pass would be refused, as fla-core 0.6's `chunk_bwd_dqkwg` does it."""
+    is_wrong = Version("3.4") <= Version(triton) < Version("3.7.1")
+    return capability[0] == HOPPER and is_wrong and not has_tilelang
 
 
 def use_bounded_state(text: Any) -> None:
@@ -83,7 +113,7 @@ def delta_rule(
     packed: Bounds | None,
 ) -> torch.Tensor:
     """What the state of each sequence answers. query, key, value [B, T, H, D], decay, beta [B, T, H]"""
-    if query.is_cuda and HAS_KERNELS:
+    if query.is_cuda and has_kernels():
         from fla.ops.gated_delta_rule import chunk_gated_delta_rule
 
         bounds = packed.starts.long() if packed else None

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from testing.training.family_probe import family_config
 from testing.training.tiny_families import make_family
-from training.model.delta_net import use_bounded_state
+from training.model.delta_net import are_refused, use_bounded_state
 from training.model.packed_attention import Bounds
 from training.planning.model_families import family_of_config
 from training.render.renderer import Renderer
@@ -45,6 +45,23 @@ def test_packed_sequences_are_what_transformers_makes_of_each_alone(folder: Path
         torch.testing.assert_close(net(row), other(row), atol=1e-6, rtol=1e-5)
         assert (net(row) - packed)[0, :5].abs().max() < 1e-6
         assert (net(row) - packed)[0, 5:].abs().max() > 1e-3, "a state that is not reset shows"
+
+
+@pytest.mark.parametrize(
+    ("capability", "triton", "has_tilelang", "expected"),
+    [
+        ((9, 0), "3.6.0", False, True),
+        ((9, 0), "3.6.0", True, False),
+        ((9, 0), "3.7.1", False, False),
+        ((9, 0), "3.3.1", False, False),
+        ((8, 0), "3.6.0", False, False),
+        ((10, 0), "3.6.0", False, False),
+    ],
+)
+def test_kernels_with_wrong_gradients_are_not_used(
+    capability: tuple[int, int], triton: str, has_tilelang: bool, expected: bool
+) -> None:
+    assert are_refused(capability, triton, has_tilelang=has_tilelang) is expected
 
 
 def test_rows_of_unequal_length_go_on_as_each_alone(engine: TransformersEngine) -> None:
