@@ -1,14 +1,17 @@
 """Screen pixels as images: from an X server's rows to the PNG that the model sees."""
 
 import hashlib
-import io
+import struct
+import zlib
 
-from PIL import Image
+from PIL import Image, ImageChops
 
 from training.untrusted.pictures import open_picture
 
 PNG_LEVEL = 1
 """Level 6 halves the size and doubles the time; the time is paid on every turn."""
+UP = b"\2"
+"""The filter of a row that holds differences to the row above."""
 
 
 def image_of(pixels: bytes, width: int, height: int) -> Image.Image:
@@ -17,10 +20,21 @@ def image_of(pixels: bytes, width: int, height: int) -> Image.Image:
 
 
 def png_of(image: Image.Image) -> bytes:
-    """Lossless PNG, deterministic for equal pixels."""
-    out = io.BytesIO()
-    image.save(out, "PNG", compress_level=PNG_LEVEL)
-    return out.getvalue()
+    """Lossless PNG of an RGB image, deterministic for equal pixels.
+
+    Pillow tries five filters on each row: twice the time of one for all, and as many bytes, within a tenth.
+    """
+    above = Image.new("RGB", image.size)
+    above.paste(image, (0, 1))
+    rows, width = ImageChops.subtract_modulo(image, above).tobytes(), 3 * image.width
+    filtered = b"".join(UP + rows[start : start + width] for start in range(0, len(rows), width))
+    header = struct.pack(">IIBBBBB", *image.size, 8, 2, 0, 0, 0)  # eight bits of each of three colours
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(filtered, PNG_LEVEL)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 def open_png(png: bytes) -> Image.Image:

@@ -1,5 +1,6 @@
 """A frame keeps its picture, and does not write the same PNG twice."""
 
+import pytest
 from PIL import Image
 
 from workers.desktops import frame_images
@@ -27,3 +28,10 @@ def test_the_picture_is_at_hand_without_decoding():
     frame = Frame.of(SCREEN)
     assert frame.image() is SCREEN
     assert frame_images.digest(frame_images.open_png(frame.png)) == frame.raw_digest
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 77), (333, 1), (64, 48)])
+def test_a_png_holds_every_pixel(size: tuple[int, int]):
+    parts = [Image.effect_noise(size, deviation) for deviation in (30, 60, 90)]
+    picture = Image.merge("RGB", parts)
+    assert frame_images.open_png(frame_images.png_of(picture)).tobytes() == picture.tobytes()
