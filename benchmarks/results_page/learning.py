@@ -20,8 +20,8 @@ LEARNING = (
             + f"; at least one of eight draws solves it {_pass_at_8(found)}"
         ),
         n=lambda found: (
-            f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each; one seed "
-            "with eight"
+            f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each; three "
+            "more with eight"
         ),
     ),
     Claim(
@@ -152,10 +152,15 @@ def _seeds(found: Figures) -> list[Figures]:
 
 
 def _pass_at_8(found: Figures) -> str:
-    """Before, and after each number of steps; mean of the families, which have as many tasks each."""
-    (run,) = found["eight_draws"]
-    looks = [run["looks"][0]["passes_before"], *(look["passes_after"] for look in run["looks"])]
-    return " -> ".join(percent(mean([one["pass@8"] for one in look.values()])) for look in looks)
+    """Of each seed, before, and after each number of steps; the mean of families of as many tasks each."""
+    seeds = [
+        [run["looks"][0]["passes_before"], *(look["passes_after"] for look in run["looks"])]
+        for run in found["eight_draws"]
+    ]
+    return each(
+        " -> ".join(percent(mean([one["pass@8"] for one in look.values()])) for look in looks)
+        for looks in seeds
+    )
 
 
 def _blind(found: Figures) -> Figures:
