@@ -1,5 +1,6 @@
 """Pre-flight: are there tasks and replay entries of the chosen set?"""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +24,8 @@ def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     task_set = TaskSet.objects.of(team).filter(name=config.tasks.task_set).first()
     if task_set is None:
         known = ", ".join(TaskSet.objects.listed(team).values_list("name", flat=True)[:8]) or "none yet"
-        text = f"Imported are: {known}. Import one with `manage.py import_tasks`."
+        command = f"manage.py import_tasks {shlex.quote(config.tasks.task_set)}"
+        text = f"Imported are: {known}. A shipped set or a folder is imported with `{command}`."
         yield Check("bad", f"Task set {config.tasks.task_set!r} is not imported", text, "tasks.task_set")
         return
     yield from unknown_choices(config, task_set)
