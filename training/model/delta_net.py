@@ -9,11 +9,11 @@ Source: Gated Delta Networks, arXiv 2412.06464. Shapes: B rows, T tokens, H valu
 """
 
 import functools
+import importlib
 import importlib.util
 import inspect
 import logging
 import types
-from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -36,7 +36,8 @@ def has_kernels() -> bool:
     """Whether fla-core is installed and computes gradients on this GPU."""
     if importlib.util.find_spec("fla") is None:
         return False
-    triton, has_tilelang = version("triton"), importlib.util.find_spec("tilelang") is not None
+    triton = importlib.import_module("triton").__version__  # fla-core needs it
+    has_tilelang = importlib.util.find_spec("tilelang") is not None
     if not are_refused(torch.cuda.get_device_capability(), triton, has_tilelang=has_tilelang):
         return True
     log.warning(
