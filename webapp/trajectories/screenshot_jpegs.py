@@ -20,5 +20,5 @@ def thumb_of(image: Image.Image) -> bytes:
     """A JPEG of THUMB_WIDTH pixels width; smaller screens keep their size."""
     if image.width > THUMB_WIDTH:
         height = max(1, round(image.height * THUMB_WIDTH / image.width))
-        image = image.resize((THUMB_WIDTH, height), Image.Resampling.BILINEAR, reducing_gap=1.0)
+        image = image.resize((THUMB_WIDTH, height), Image.Resampling.BOX)
     return jpeg_of(image)
