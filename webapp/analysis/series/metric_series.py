@@ -87,7 +87,10 @@ def _in_order(line: Line) -> Line:
 
 
 def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> list[dict[str, Any]]:
-    """Held-out success with its 95 % interval, for the success chart; those on demand at their checkpoint."""
+    """Held-out success with its 95 % interval, for the success chart; those on demand at their checkpoint.
+
+    Those of the SFT stage are left out: they count its own steps, and have a chart of their own.
+    """
     return [
         {
             "name": "on demand" if is_on_demand(found, experiment) else found.name,
@@ -103,4 +106,5 @@ def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> 
             "missing": found.missing_text,
         }
         for found in evaluations
+        if found.name != "sft"
     ]
