@@ -78,7 +78,8 @@ def _resumed(experiment: Experiment) -> QuerySet[Any]:
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
     for one in evaluations:
         step = one.checkpoint.step if one.checkpoint else one.step
-        yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.shown.value)}")
+        stage = "sft" if one.name == "sft" else "grpo"
+        yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.shown.value)}", stage)
 
 
 def _rolled_back(experiment: Experiment, series: Series) -> Iterator[Marker]:
