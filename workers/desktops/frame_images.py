@@ -1,17 +1,11 @@
 """Screen pixels as images: from an X server's rows to the PNG that the model sees."""
 
 import hashlib
-import struct
-import zlib
 
 from PIL import Image, ImageChops
 
 from training.untrusted.pictures import open_picture
-
-PNG_LEVEL = 1
-"""Level 6 halves the size and doubles the time; the time is paid on every turn."""
-UP = b"\2"
-"""The filter of a row that holds differences to the row above."""
+from workers.guest.png_file import UP, rgb_png
 
 
 def image_of(pixels: bytes, width: int, height: int) -> Image.Image:
@@ -26,15 +20,7 @@ def png_of(image: Image.Image) -> bytes:
     """
     above = Image.new("RGB", image.size)
     above.paste(image, (0, 1))
-    rows, width = ImageChops.subtract_modulo(image, above).tobytes(), 3 * image.width
-    filtered = b"".join(UP + rows[start : start + width] for start in range(0, len(rows), width))
-    header = struct.pack(">IIBBBBB", *image.size, 8, 2, 0, 0, 0)  # eight bits of each of three colours
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(filtered, PNG_LEVEL)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return rgb_png(image.size, ImageChops.subtract_modulo(image, above).tobytes(), UP)
 
 
 def open_png(png: bytes) -> Image.Image:
