@@ -21,7 +21,7 @@ LEARNING = (
         ),
         n=lambda found: (
             f"{len(_seeds(found))} seeds that chose nothing, 72 held-out tasks, 3 samples of each; three "
-            "more with eight"
+            "more with eight, on two busy cores"
         ),
     ),
     Claim(

@@ -78,7 +78,7 @@ def _resumed(experiment: Experiment) -> QuerySet[Any]:
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
     for one in evaluations:
         step = one.checkpoint.step if one.checkpoint else one.step
-        stage = "sft" if one.name == "sft" else "grpo"
+        stage = "sft" if one.is_of_sft else "grpo"
         yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.shown.value)}", stage)
 
 

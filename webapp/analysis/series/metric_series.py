@@ -106,5 +106,5 @@ def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> 
             "missing": found.missing_text,
         }
         for found in evaluations
-        if found.name != "sft"
+        if not found.is_of_sft
     ]
