@@ -7,7 +7,7 @@ from django.db.models import Case, Count, F, QuerySet, Value, When
 
 from webapp.analysis.series.metric_series import ROLLED_BACK, Series
 from webapp.experiments.models import Evaluation, Experiment
-from webapp.experiments.queries.checkpoints import with_stage
+from webapp.experiments.queries.checkpoints import made_in_sft
 from webapp.ui.templatetags.deskhand import percent
 
 Marker = dict[str, Any]
@@ -60,8 +60,8 @@ def _checkpoints(experiment: Experiment, from_step: int) -> QuerySet[Any]:
         When(deleted_at__isnull=False, then=Value(" (deleted)")),
         default=Value(""),
     )
-    rows = with_stage(experiment.checkpoints.filter(step__gte=from_step))
-    return rows.annotate(of_step=F("step"), number=Value(0), state=state)
+    rows = experiment.checkpoints.filter(step__gte=from_step)
+    return rows.annotate(of_step=F("step"), number=Value(0), state=state, is_of_sft=made_in_sft())
 
 
 def _injections(experiment: Experiment, from_step: int) -> QuerySet[Any]:

@@ -21,7 +21,7 @@ from webapp.analysis.alarms.suspect_settings import Suspect, suspect_of
 from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import Knob, as_text, knobs
 from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment
-from webapp.experiments.queries.checkpoints import with_stage
+from webapp.experiments.queries.checkpoints import made_in_sft
 
 MOSTLY = 0.5
 """Share of the unparsable turns that a token limit must have cut off before it is called the cause."""
@@ -239,4 +239,4 @@ def checkpoint_before(
     kept = experiment.checkpoints.filter(deleted_at=None)
     if at is not None:
         kept = kept.filter(created_at__lt=at)
-    return with_stage(kept).filter(Q(is_of_sft=True) | Q(step__lt=step - 1)).order_by("-id").first()
+    return kept.filter(made_in_sft() | Q(step__lt=step - 1)).order_by("-id").first()

@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from training.contracts.eye_test import EyeTest
 from training.contracts.outcome import SuccessRule
-from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import LEAST_SCORED, is_complete
 from webapp.experiments.guards import GuardInfo, guard_of
 from webapp.experiments.models.experiments import Experiment
@@ -90,6 +89,8 @@ class Evaluation(models.Model):
     eyes = ReportedJSONField(null=True)
     """`EyeTest`: what measured it; null where none was made."""
     at = models.DateTimeField(auto_now_add=True)
+    is_of_sft: bool
+    """Measured within the SFT stage or of its checkpoint, whose steps it counts. Of `all_evaluations`."""
 
     class Meta:
         ordering = ["id"]
@@ -101,11 +102,6 @@ class Evaluation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.num_success}/{self.num_samples}"
-
-    @property
-    def is_of_sft(self) -> bool:
-        """Measured within the SFT stage, whose steps it counts."""
-        return self.name == StageName.SFT
 
     @property
     def rule(self) -> SuccessRule:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import StageName
@@ -73,10 +73,13 @@ def config_to_continue(checkpoint: CheckpointRecord) -> ExperimentConfig:
     return settings.model_copy(update=changes)
 
 
-def with_stage(checkpoints: QuerySet[CheckpointRecord]) -> QuerySet[CheckpointRecord]:
-    """Each with `is_of_sft`: those of the SFT stage count their steps on their own, apart from GRPO's."""
-    grpo = Stage.objects.filter(experiment=OuterRef("experiment"), name=StageName.GRPO)
-    return checkpoints.annotate(is_of_sft=Exists(grpo.filter(started_at__gt=OuterRef("created_at"))))
+def made_in_sft(checkpoint: str = "") -> Exists:
+    """Whether a row's checkpoint is of the SFT stage, which counts its own steps, apart from GRPO's.
+
+    `checkpoint` is the way from the row to it, e.g. "checkpoint__".
+    """
+    grpo = Stage.objects.filter(experiment=OuterRef(f"{checkpoint}experiment"), name=StageName.GRPO)
+    return Exists(grpo.filter(Q(started_at=None) | Q(started_at__gt=OuterRef(f"{checkpoint}created_at"))))
 
 
 def paths_in_use(experiment_id: int) -> list[str]:

@@ -2,12 +2,16 @@
 
 from django.db.models import Q
 
+from training.contracts.stage_names import StageName
 from webapp.experiments.models import Evaluation, Experiment
+from webapp.experiments.queries.checkpoints import made_in_sft
 
 
 def all_evaluations(experiment: Experiment) -> list[Evaluation]:
-    """Its own, and those that people asked of its checkpoints."""
+    """Its own, and those on demand of its checkpoints; each with `is_of_sft`: it counts the steps of SFT."""
     rows = Evaluation.objects.filter(Q(experiment=experiment) | Q(checkpoint__experiment=experiment))
+    on_demand = ~Q(experiment=experiment) & made_in_sft("checkpoint__")
+    rows = rows.annotate(is_of_sft=Q(name=StageName.SFT) | on_demand)
     return list(rows.select_related("checkpoint").order_by("id"))
 
 
