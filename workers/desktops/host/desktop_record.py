@@ -69,7 +69,6 @@ class DesktopRecord:
     """Why it was taken from its holder; it is rebuilt before its next lease."""
     answered_at: float = 0.0
     """time.monotonic() of the last sign of life of its agent."""
-    is_pausing: bool = False
     is_paused: bool = False
     """It stands still until it is leased."""
     quarantine: str = ""
@@ -96,8 +95,8 @@ class DesktopRecord:
 
     @property
     def is_coming(self) -> bool:
-        """Will be free soon: booting, being cleaned or being paused, without a lease."""
-        is_busy = self.is_pausing or self.phase in (Phase.STARTING, Phase.RESETTING, Phase.LEASED)
+        """Will be free soon: booting or being cleaned, without a lease."""
+        is_busy = self.phase in (Phase.STARTING, Phase.RESETTING, Phase.LEASED)
         return self.lease is None and is_busy and not self.quarantine
 
     def enter(self, phase: Phase) -> None:
@@ -123,16 +122,14 @@ class DesktopRecord:
         self.is_dirty = True
         self.enter(Phase.LEASED)
 
-    async def pause_if_free(self) -> None:
-        """Let it stand still until it is leased. Caller holds the lock."""
-        if self.phase is Phase.READY and isinstance(self.instance, Pausable):
-            self.is_pausing = True
-            try:
-                with contextlib.suppress(EnvError):  # then it runs on; one that died is noticed as always
-                    await self.instance.pause()
-                    self.is_paused = True
-            finally:
-                self.is_pausing = False
+    async def rest(self) -> None:
+        """It is clean: its holder's, or still until it is leased. Caller holds the lock."""
+        if self.resting_phase is Phase.READY and isinstance(self.instance, Pausable):
+            with contextlib.suppress(EnvError):  # then it runs on; one that died is noticed as always
+                await self.instance.pause()
+                self.is_paused = True
+        if self.phase is not Phase.DEAD:  # it may have died meanwhile
+            self.enter(self.resting_phase)
 
     async def go_on(self) -> None:
         """It is leased now. Raises EnvError."""

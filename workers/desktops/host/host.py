@@ -166,8 +166,7 @@ class DeskHost:
         record.is_paused = False
         record.answered_at = time.monotonic()
         record.watcher = self.spawn(self._watch(record, instance, record.generation))
-        record.enter(record.resting_phase)
-        await record.pause_if_free()
+        await record.rest()
 
     async def _watch(self, record: DesktopRecord, instance: ProviderDesktop, generation: int) -> None:
         """Notice that a desktop died by itself."""

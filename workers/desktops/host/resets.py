@@ -60,9 +60,7 @@ class Resets:
             record.resets += 1
             record.resets_since_build += 1
             report = await self._reset_in_place(record)
-            if isinstance(report, ResetReport):
-                record.enter(record.resting_phase)
-            else:
+            if isinstance(report, str):
                 await self._host.rebuild(record, report)
                 report = ResetReport(rebuilt=True, reason=report)
             record.is_dirty = record.lease is not None
@@ -88,8 +86,10 @@ class Resets:
                 return f"not clean: {exc}"
             return ResetReport()
         try:
-            return await record.instance.reset()
+            report = await record.instance.reset()
         except EnvError as exc:
             self._host.count_failure(record)
             self._host.boot_failures.add(record, EnvError(f"not clean after a trajectory, so rebuilt: {exc}"))
             return f"not clean: {exc}"
+        await record.rest()
+        return report

@@ -17,9 +17,11 @@ from workers.desktops.contract import (
     ResetReport,
     Usage,
 )
+from workers.desktops.host.desktop_record import DesktopRecord
 from workers.desktops.host.host import DeskHost
 from workers.desktops.host.leases import Leases
 from workers.desktops.host.messages import Phase
+from workers.desktops.host.operator_calls import Operations
 from workers.desktops.host.periodic_checks import PeriodicChecks
 from workers.desktops.host.resets import Resets
 from workers.desktops.host.warm_pool import WarmPool
@@ -81,10 +83,17 @@ class PausingDesktop(SlowDesktop):
     is_running: bool = True
     goes_on: bool = True
     pause_s: float = 0.0
+    is_being_paused: bool = False
+    dies: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def pause(self) -> None:
+        self.is_being_paused = True
         await asyncio.sleep(self.pause_s)
-        self.is_running = False
+        self.is_running = self.is_being_paused = False
+
+    async def wait_dead(self) -> str:
+        await self.dies.wait()
+        return "it was killed"
 
     async def go_on(self) -> None:
         if not self.goes_on:
@@ -129,17 +138,61 @@ async def test_a_desktop_that_does_not_go_on_is_taken_back_and_rebuilt(tmp_path:
     await host.close()
 
 
-async def test_who_asks_while_the_last_desktop_is_being_paused_gets_it(tmp_path: Path) -> None:
+async def being_paused(host: DeskHost) -> DesktopRecord:
+    """Waits until the only desktop of the host is being paused."""
+    async with asyncio.timeout(20):
+        while True:
+            for record in host.desktops.values():
+                if record.instance is not None and record.instance.is_being_paused:
+                    return record
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def slowly_pausing(tmp_path: Path) -> DeskHost:
     host = DeskHost(tmp_path, max_desktops=1)
     provider = PausingProvider()
     provider.pause_s = 0.3
     host.providers = {"slow": provider}
-    created = asyncio.ensure_future(host.create("slow", SPEC))
+    return host
+
+
+async def test_who_asks_while_the_last_desktop_is_being_paused_gets_it(slowly_pausing: DeskHost) -> None:
+    created = asyncio.ensure_future(slowly_pausing.create("slow", SPEC))
+    await being_paused(slowly_pausing)
     async with asyncio.timeout(20):
-        while not any(record.phase is Phase.READY for record in host.desktops.values()):
-            await asyncio.sleep(0.01)
-        lease = await leases_of(host).acquire("slow", SPEC, "a test", 60)
+        lease = await leases_of(slowly_pausing).acquire("slow", SPEC, "a test", 60)
     assert lease.desktop == await created
+    await slowly_pausing.close()
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+async def test_one_that_dies_while_it_is_being_paused_stays_dead(
+    slowly_pausing: DeskHost, is_reset: bool
+) -> None:
+    host = slowly_pausing
+    created = asyncio.ensure_future(host.create("slow", SPEC))
+    if is_reset:
+        await created
+        leases = leases_of(host)
+        leases.release((await leases.acquire("slow", SPEC, "a test", 60)).lease_id)
+    record = await being_paused(host)
+    phases: list[Phase] = []
+    record.changed = lambda: phases.append(record.phase)
+    record.instance.dies.set()
+    await created
+    async with record.lock:
+        assert phases == [record.phase] == [Phase.DEAD]
+    await host.close()
+
+
+async def test_one_that_is_kept_while_it_is_being_paused_goes_on(slowly_pausing: DeskHost) -> None:
+    host = slowly_pausing
+    created = asyncio.ensure_future(host.create("slow", SPEC))
+    record = await being_paused(host)
+    await Operations(host, leases_of(host)).quarantine(record.desktop_id, "to look at")
+    await created
+    assert (record.phase, record.instance.is_running) == (Phase.QUARANTINED, True)
     await host.close()
 
 
