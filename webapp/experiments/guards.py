@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GuardInfo:
     """One guard of the trainer."""
 
@@ -20,48 +20,32 @@ class GuardInfo:
 
 
 GUARDS: dict[str, GuardInfo] = {
-    "errored_trajectories": GuardInfo(title="Errored trajectories", metric="rollout/errored_rate"),
-    "logprob_drift": GuardInfo(title="Drift after weight syncs", metric="sync/drift"),
-    "untrainable_trajectories": GuardInfo(
-        title="Untrainable trajectories", metric="dropped/", brought_about_by=("logprob_drift",)
-    ),
-    "logprob_gap": GuardInfo(
-        title="Engine and trainer disagree", metric="policy/logprob_gap", brought_about_by=("logprob_drift",)
-    ),
+    "errored_trajectories": GuardInfo("Errored trajectories", "rollout/errored_rate"),
+    "logprob_drift": GuardInfo("Drift after weight syncs", "sync/drift"),
+    "untrainable_trajectories": GuardInfo("Untrainable trajectories", "dropped/", ("logprob_drift",)),
+    "logprob_gap": GuardInfo("Engine and trainer disagree", "policy/logprob_gap", ("logprob_drift",)),
     "grad_norm_explosion": GuardInfo(
-        title="Exploding gradient",
-        metric="optimiser/grad_norm",
-        brought_about_by=("logprob_drift", "logprob_gap"),
+        "Exploding gradient", "optimiser/grad_norm", ("logprob_drift", "logprob_gap")
     ),
-    "entropy_collapse": GuardInfo(
-        title="Entropy collapse", metric="loss/entropy", brought_about_by=("grad_norm_explosion",)
-    ),
+    "entropy_collapse": GuardInfo("Entropy collapse", "loss/entropy", ("grad_norm_explosion",)),
     "parse_collapse": GuardInfo(
-        title="Parse collapse",
-        metric="rollout/parse_error_rate",
-        brought_about_by=("logprob_drift", "grad_norm_explosion", "entropy_collapse"),
+        "Parse collapse",
+        "rollout/parse_error_rate",
+        ("logprob_drift", "grad_norm_explosion", "entropy_collapse"),
     ),
-    "truncation": GuardInfo(
-        title="Truncation", metric="rollout/truncation_rate", brought_about_by=("parse_collapse",)
-    ),
+    "truncation": GuardInfo("Truncation", "rollout/truncation_rate", ("parse_collapse",)),
     "all_zero_rewards": GuardInfo(
-        title="No success",
-        metric="rollout/success",
-        brought_about_by=("parse_collapse", "truncation", "entropy_collapse"),
+        "No success", "rollout/success", ("parse_collapse", "truncation", "entropy_collapse")
     ),
     "no_update": GuardInfo(
-        title="No update",
-        metric="rollout/zero_variance_fraction",
-        brought_about_by=("parse_collapse", "truncation", "entropy_collapse"),
+        "No update", "rollout/zero_variance_fraction", ("parse_collapse", "truncation", "entropy_collapse")
     ),
-    "settled": GuardInfo(
-        title="Settled policy", metric="loss/entropy", brought_about_by=("entropy_collapse",)
-    ),
-    "saturated_term": GuardInfo(title="Saturated reward term", metric="reward/"),
+    "settled": GuardInfo("Settled policy", "loss/entropy", ("entropy_collapse",)),
+    "saturated_term": GuardInfo("Saturated reward term", "reward/"),
     "zero_variance": GuardInfo(
-        title="Groups without variance",
-        metric="rollout/zero_variance_fraction",
-        brought_about_by=(
+        "Groups without variance",
+        "rollout/zero_variance_fraction",
+        (
             "parse_collapse",
             "truncation",
             "entropy_collapse",
@@ -72,14 +56,14 @@ GUARDS: dict[str, GuardInfo] = {
         ),
     ),
     "rolled_back": GuardInfo(
-        title="Went back to a checkpoint",
+        "Went back to a checkpoint",
         brought_about_by=("parse_collapse", "entropy_collapse", "grad_norm_explosion"),
     ),
-    "stale_checkpoint": GuardInfo(title="Stale checkpoint"),
+    "stale_checkpoint": GuardInfo("Stale checkpoint"),
 }
 """Name -> guard, causes before their effects: the order in which pages show alarms."""
 
 
 def guard_of(name: str) -> GuardInfo:
     """A guard that this version does not know has its name alone."""
-    return GUARDS.get(name, GuardInfo(title=name.replace("_", " ").capitalize()))
+    return GUARDS.get(name, GuardInfo(name.replace("_", " ").capitalize()))

@@ -14,25 +14,3 @@ from webapp.replay.models.imports import ImportStatus, ReplayImport
 from webapp.replay.models.policies import AdmissionPolicy, BufferSnapshot, SnapshotEntry
 from webapp.replay.models.process import ProcessLabel
 from webapp.replay.models.reviews import LabelGuide, ReviewItem, ReviewLabel, ReviewRound
-
-__all__ = [
-    "USABLE_VERDICTS",
-    "AcceptanceRule",
-    "AdmissionPolicy",
-    "BufferSnapshot",
-    "ImportStatus",
-    "ImportedLine",
-    "LabelEvent",
-    "LabelGuide",
-    "ReviewItem",
-    "ReviewLabel",
-    "ReviewRound",
-    "ProcessLabel",
-    "ReplayEntry",
-    "ReplayImport",
-    "ReplaySkipRecord",
-    "ReplayUseRecord",
-    "RuleSample",
-    "SnapshotEntry",
-    "Verdict",
-]
