@@ -11,7 +11,7 @@ def all_evaluations(experiment: Experiment) -> list[Evaluation]:
     """Its own, and those on demand of its checkpoints; each with `is_of_sft`: it counts the steps of SFT."""
     rows = Evaluation.objects.filter(Q(experiment=experiment) | Q(checkpoint__experiment=experiment))
     on_demand = ~Q(experiment=experiment) & made_in_sft("checkpoint__")
-    rows = rows.annotate(is_of_sft=Q(name=StageName.SFT) | on_demand)
+    rows = rows.annotate(is_of_sft=Q(name=StageName.SFT) | on_demand)  # type: ignore[no-redef]
     return list(rows.select_related("checkpoint").order_by("id"))
 
 
