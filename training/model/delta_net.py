@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from packaging.version import Version
 from torch.nn import functional
-from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule
+from transformers.models.qwen3_5.modeling_qwen3_5 import l2norm, torch_chunk_gated_delta_rule
 
 from training.model.packed_attention import Bounds
 
@@ -73,6 +73,8 @@ def delta_net(self: Any, hidden_states: torch.Tensor, packed: Bounds | None = No
             strict=True,
         )
     )
+    # Of unit length here: the kernels' own normalisation compiles anew for every range of lengths.
+    query, key = (l2norm(part.float()).to(part.dtype) for part in (query, key))
     times = self.num_v_heads // self.num_k_heads
     query, key = (part.repeat_interleave(times, dim=2) if times > 1 else part for part in (query, key))
     decay = functional.softplus(self.in_proj_a(hidden_states).float() + self.dt_bias)
@@ -113,14 +115,15 @@ def delta_rule(
     beta: torch.Tensor,
     packed: Bounds | None,
 ) -> torch.Tensor:
-    """What the state of each sequence answers. query, key, value [B, T, H, D], decay, beta [B, T, H]"""
+    """What the state of each sequence answers.
+
+    query, key (of unit length), value [B, T, H, D], decay, beta [B, T, H]
+    """
     if query.is_cuda and has_kernels():
         from fla.ops.gated_delta_rule import chunk_gated_delta_rule
 
         bounds = packed.starts.long() if packed else None
-        found, _ = chunk_gated_delta_rule(
-            query, key, value, decay, beta, use_qk_l2norm_in_kernel=True, cu_seqlens=bounds
-        )
+        found, _ = chunk_gated_delta_rule(query, key, value, decay, beta, cu_seqlens=bounds)
         return found
     parts = (query, key, value, decay, beta)
     lengths = packed.lengths if packed else [query.shape[1]]
@@ -131,5 +134,5 @@ def delta_rule(
 def _of_one(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor
 ) -> torch.Tensor:
-    found, _ = PLAIN_RULE(query, key, value, decay, beta, use_qk_l2norm_in_kernel=True)
+    found, _ = PLAIN_RULE(query, key, value, decay, beta)
     return found
