@@ -7,7 +7,6 @@ a route is added. What changed something for others must have left a row in the 
 from dataclasses import dataclass, replace
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.contrib.messages import get_messages
 from django.db import transaction
@@ -15,10 +14,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from testing.live_client import communicator, open_socket, session_cookie, subscribe
-from testing.web_world import World, all_routes, make_world
+from testing.web_world import World, all_routes
 from webapp.accounts.models import AuditEntry, Role
-from webapp.routing import websocket_urlpatterns
 
 pytestmark = pytest.mark.django_db
 
@@ -606,15 +603,10 @@ UNRECORDED = {
     *("samples-delete", "api:delete_samples"),
 }
 """Answered as done without a row in the audit log, which tells of every other change."""
-SOCKETS = {"live-socket": "/ws/live/", "screen-socket": "/ws/screens/{trajectory}/"}
 
 
 def test_every_http_route_has_a_row_and_every_row_a_route():
     assert set(all_routes(get_resolver().url_patterns)) == {name.split()[0] for name in TABLE}
-
-
-def test_every_websocket_route_is_tested():
-    assert {route.name for route in websocket_urlpatterns} == set(SOCKETS)
 
 
 def send(client: Client, world: World, row: Row, method: str) -> HttpResponse:
@@ -661,48 +653,3 @@ def test_no_route_takes_a_method_without_a_row(lasting_world, clients):
                 transaction.set_rollback(True)
             taken |= {name} if status != 405 else set()
     assert taken == READ_BY_ANY_METHOD | {"login", "password-change"}
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_websocket_streams():
-    made = await sync_to_async(make_world)()
-    own = [f"experiment.{made.paths['experiment']}", f"trajectory.{made.paths['trajectory']}"]
-    for person, may in {**dict.fromkeys(MEMBERS, True), "stranger": False}.items():
-        socket = await open_socket(made.users[person])
-        answers = [await subscribe(socket, stream, after=None) for stream in own]
-        assert ["subscribed" in answer for answer in answers] == [may, may], person
-        shared = [await subscribe(socket, stream, after=None) for stream in ("fleet", "queue")]
-        assert all("subscribed" in answer for answer in shared)
-        await socket.disconnect()
-    nobody = communicator()
-    await nobody.connect()
-    assert (await nobody.receive_json_from())["error"]["code"] == "signed_out"
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    ("person", "query", "code"),
-    [
-        ("owner", "", 4410),  # allowed, but the desktop of this old trajectory is gone
-        ("teammate", "", 4410),
-        ("teammate", "?control={control}", 4403),
-        ("annotator", "?control={control}", 4403),
-        ("operator", "?control={control}", 4410),
-        ("stranger", "", 4404),
-        ("stranger", "?control={control}", 4404),
-        ("anonymous", "", 4401),
-    ],
-)
-async def test_websocket_screens(person, query, code):
-    made = await sync_to_async(make_world)()
-    path = (SOCKETS["screen-socket"] + query).format(**made.paths)
-    cookie = "" if person == "anonymous" else await sync_to_async(session_cookie)(made.users[person])
-    socket = communicator(cookie, path=path)
-    assert (await socket.connect())[0]
-    assert (await socket.receive_output())["code"] == code
-
-
-async def test_a_screen_refuses_pages_of_other_origins():
-    socket = communicator(origin=b"http://elsewhere.example", path="/ws/screens/1/")
-    connected, _ = await socket.connect()
-    assert not connected
