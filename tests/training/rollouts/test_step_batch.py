@@ -90,6 +90,8 @@ def test_an_injected_success_gives_a_failed_group_its_advantages_again(
     key = next(key for key in batch.advantages if key != 99)
     gaps = {one.trajectory_id: one.policy_logprob_gap for one in batch.member_updates({key: (nan, nan)})}
     assert gaps[key] is None
+    (known,) = [one for one in batch.member_updates({key: (0.8, 0.1)}) if one.trajectory_id == key]
+    assert known.policy_logprob_gap == 0.1
     (use,) = batch.replay_uses(step=5, per_sequence={99: (0.8, 0.1)})
     assert (use.entry_id, use.importance_ratio, use.policy_age) == (9, 0.8, 2)
     assert 99 not in {update.trajectory_id for update in batch.member_updates({})}

@@ -154,6 +154,25 @@ def test_kappa_is_that_of_the_textbook():
     assert cohens_kappa([]) is None
 
 
+def test_a_pair_counts_by_its_entries_in_the_kappa_of_a_round(team, people):
+    anna, bert, carl = people
+    for _ in range(6):
+        make_replay_entry(team=team)
+    review = begin(team, [anna, bert], num_entries=6)
+    *with_bert, last, very_last = review.items.all()
+    ReviewLabel.objects.filter(item__in=[last, very_last], person=bert).update(person=carl)
+    for item, pair in zip(with_bert, ("gg", "gr", "rr", "rr"), strict=True):
+        for person, letter in zip((anna, bert), pair, strict=True):
+            say(item, person, {"g": "gold", "r": "rejected"}[letter])
+    for item, verdict in ((last, "gold"), (very_last, "rejected")):
+        say(item, anna, verdict)
+        say(item, carl, verdict)
+    found = agreement_of(review)
+    shown = [(pair.one, pair.other, pair.num, pair.agreement, pair.kappa) for pair in found.pairs]
+    assert shown == [("anna", "bert", 4, 0.75, 0.5), ("anna", "carl", 2, 1.0, 1.0)]
+    assert found.kappa == pytest.approx((0.5 * 4 + 1.0 * 2) / 6)
+
+
 def test_speed_is_the_median_and_pauses_do_not_count(team, people):
     for _ in range(3):
         make_replay_entry(team=team)

@@ -146,3 +146,13 @@ def test_parts_leave_and_come_back_each_once(entry, person, settings):
         (0, 1, 2),
         (3, 3, None),
     ]
+
+
+def test_a_part_is_not_taken_for_the_whole_that_a_team_has(entry, person):
+    """Both hold the same turns: those before a part's first one are its context."""
+    whole = export_line(entry)
+    part = export_line(split_entry(entry=entry, user=person, at=3))
+    task_set, elsewhere = entry.trajectory.task.task_set, make_user("operator")
+    place = {"team": elsewhere.memberships.get().team, "task_set": task_set, "user": elsewhere}
+    arrived = [[one.part for one in import_lines(lines=[line], **place)] for line in (whole, part, part)]
+    assert arrived == [[0], [3], []]

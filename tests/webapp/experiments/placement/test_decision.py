@@ -207,6 +207,17 @@ def test_an_overdue_one_gathers_places_of_all_its_hosts() -> None:
     assert decision.waits[2].kept_for == 1
 
 
+def test_whom_places_are_kept_for_is_said_of_those_alone_that_come_later() -> None:
+    """All but the overdue one have the same demand, whose reason is looked up once while nothing is kept."""
+    held = [Held(pk=9, team=1, worker="gpu0@host0", keys=frozenset({"host0/0"}))]
+    urgent, late = (
+        Waiting(pk=pk, priority=priority, demand=Demand(num_places=4)) for pk, priority in ((1, 1), (3, 0))
+    )
+    overdue = Waiting(pk=2, demand=Demand(num_places=4, kind="h100"), num_passed=MAX_PASSES)
+    pool = Pool(workers=hosts_with_gpus(1, 4, 2), held=held, waiting=[urgent, overdue, late])
+    assert {pk: wait.kept_for for pk, wait in decide(pool).waits.items()} == {1: None, 2: None, 3: 2}
+
+
 def test_small_ones_fill_the_fuller_host() -> None:
     workers = hosts_with_gpus(2, 8, 2)
     held = [Held(pk=9, team=1, worker="gpu0@host1", keys=frozenset(f"host1/{n}" for n in range(5)))]
