@@ -45,6 +45,11 @@ def succeeded(score: float | None) -> bool:
     return score is not None and score >= SOLVED_SCORE
 
 
+def is_solved(status: TrajectoryStatus, score: float | None) -> bool:
+    """True where the agent reached the state and ended there."""
+    return outcome_of(status, score) is Outcome.SOLVED
+
+
 def outcome_of(status: TrajectoryStatus, score: float | None) -> Outcome | None:
     """None while it runs, and for what ended without a score, such as an imported demonstration."""
     if status is TrajectoryStatus.ERRORED:

@@ -9,7 +9,7 @@ from training.batch.void_turns import TurnCredit, credit_of_turns
 from training.contracts.config import ExperimentConfig, ReplayConfig
 from training.contracts.config.algorithm import imitates_successes
 from training.contracts.config.reward_presets import reward_range
-from training.contracts.outcome import succeeded
+from training.contracts.outcome import is_solved
 from training.contracts.screen_state import state_of
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
@@ -184,16 +184,19 @@ def _likelihood_weight(advantage: float, replay: ReplayConfig) -> float:
 
 
 def _is_left_out(member: Trajectory, config: ExperimentConfig) -> bool:
-    """Rejected for want of a full score; or, own and ended by a limit, masked as overlong."""
-    if imitates_successes(config.algorithm) and not succeeded(member.score):
+    """Rejected, since the agent did not solve and end it; or, own and ended by a limit, masked as overlong.
+
+    To imitate what reached the state and went on until a limit teaches never to stop.
+    """
+    if imitates_successes(config.algorithm) and not is_solved(member.status, member.score):
         return True
     is_cut = member.status is TrajectoryStatus.TRUNCATED and member.replay_entry_id is None
     return is_cut and config.algorithm.mask_truncated
 
 
 def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
-    """SFT on success: the policy's own full scores; replay entries have their own weight."""
-    is_own_success = member.replay_entry_id is None and succeeded(member.score)
+    """SFT on success: what the policy solved and ended itself; replay entries have their own weight."""
+    is_own_success = member.replay_entry_id is None and is_solved(member.status, member.score)
     return config.algorithm.success_likelihood if is_own_success else 0.0
 
 

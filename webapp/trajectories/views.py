@@ -235,7 +235,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "turns": group_turns(lane, first=whole_number(request.GET.get("from", "") or "0", "from")),
         "equal": equal_rewards_of(
             group,
-            [row.trajectory.score for row in lane.rows],
+            [row.trajectory for row in lane.rows],
             group.experiment.settings.algorithm if group.experiment else None,
         ),
         "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,

@@ -403,7 +403,10 @@ def test_void_turns_of_equal_rewards_teach_only_where_they_have_an_advantage_of_
 
 
 def test_void_turns_are_never_imitated(prepare) -> None:
-    batch = prepare([babbling_group()], algorithm={"name": "rejection_fine_tuning"})
+    group = babbling_group()
+    ended = [one.model_copy(update={"status": TrajectoryStatus.TERMINATED}) for one in group.trajectories]
+    group = group.model_copy(update={"trajectories": tuple(ended)})
+    batch = prepare([group], algorithm={"name": "rejection_fine_tuning"})
     assert {sample.trajectory_id: sample.num_loss_tokens for sample in batch.samples} == {10: 2, 11: 2}
 
 
@@ -423,6 +426,13 @@ def test_an_advantage_of_single_turns_is_refused_where_nothing_could_use_it(prep
 def test_only_own_successes_are_imitated_beside_their_gradient(prepare) -> None:
     batch = prepare([make_group([1.0, 0.0])], algorithm={"success_likelihood": 0.3})
     assert {sample.trajectory_id: sample.imitation_weight for sample in batch.samples} == {10: 0.3, 11: 0.0}
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "rejection_fine_tuning"}, {"success_likelihood": 0.3}])
+def test_what_a_limit_ended_is_never_imitated(prepare, algorithm: dict) -> None:
+    """A policy that reaches the state and goes on would learn never to stop."""
+    batch = prepare([babbling_group()], algorithm=algorithm)
+    assert [one.trajectory_id for one in batch.samples if one.as_likelihood or one.imitation_weight] == [10]
 
 
 def test_rejection_fine_tuning_keeps_own_full_scores_alone_flat_groups_too(prepare) -> None:

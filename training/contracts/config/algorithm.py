@@ -20,7 +20,7 @@ class AlgorithmConfig(Section):
         "grpo",
         "grpo, dr_grpo: token-level ratio; gspo: sequence-level ratio; gspo_token: the same with "
         "credit per token; rloo: whole-sequence ratio; cispo: clipped weight, no lost gradients; "
-        "rejection_fine_tuning: no policy gradient, own full scores are imitated and the rest is rejected.",
+        "rejection_fine_tuning: no policy gradient, what the policy solved and ended is imitated.",
     )
     group_size: int = knob(8, "Trajectories of one task.", unit="trajectories", ge=2, le=128)
     groups_per_step: int = knob(4, "Tasks per step.", unit="groups", ge=1, le=1024)
@@ -152,7 +152,7 @@ class AlgorithmConfig(Section):
     reference_offload: bool = knob(False, "Keep the reference's weights in host memory between uses.")
     entropy_coefficient: float = knob(0.0, "Entropy bonus.", ge=0, le=1)
     success_likelihood: float = knob(
-        0.0, "Weight of an NLL term on the batch's own successes (SFT on success).", ge=0
+        0.0, "Weight of an NLL term on what the policy solved and ended in the batch (SFT on success).", ge=0
     )
     skip_zero_variance: bool = knob(True, "Leave groups whose rewards are all equal out of the loss.")
     max_extra_groups: int = knob(
@@ -247,7 +247,7 @@ def ignores_age(algorithm: AlgorithmConfig) -> bool:
 
 
 def imitates_successes(algorithm: AlgorithmConfig) -> bool:
-    """Whether the batch holds own full scores alone, as likelihood."""
+    """Whether the batch holds own solved trajectories alone, as likelihood."""
     return algorithm.name == "rejection_fine_tuning"
 
 

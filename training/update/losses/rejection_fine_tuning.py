@@ -1,6 +1,6 @@
-"""Rejection fine-tuning (filtered behaviour cloning): own full scores are SFT targets, the rest is rejected.
+"""Rejection fine-tuning (filtered behaviour cloning): what the policy solved and ended is an SFT target.
 
-    L_t = -policy_t      at temperature 1, on the tokens of trajectories with a full score; no other is there
+    L_t = -policy_t      at temperature 1, on the tokens of such trajectories; no other is there
 
 No advantage, no importance ratio, no clip: what the policy did right becomes likelier, and nothing says what
 was wrong. The batch holds such trajectories alone, marked as likelihood (`rollouts.step_batch`), so the

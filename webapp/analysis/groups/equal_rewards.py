@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from training.contracts.config.algorithm import AlgorithmConfig, imitates_successes
-from training.contracts.outcome import succeeded
+from training.contracts.outcome import Outcome, succeeded
 
 
 class RewardedGroup(Protocol):
@@ -15,6 +15,15 @@ class RewardedGroup(Protocol):
 
     @property
     def has_no_variance(self) -> bool: ...
+
+
+class Member(Protocol):
+    """One of its trajectories."""
+
+    score: float | None
+
+    @property
+    def outcome(self) -> Outcome | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +38,26 @@ class EqualRewards:
 
 
 def equal_rewards_of(
-    group: RewardedGroup, scores: Iterable[float | None], algorithm: AlgorithmConfig | None
+    group: RewardedGroup, members: Iterable[Member], algorithm: AlgorithmConfig | None
 ) -> EqualRewards | None:
-    """Of a group with its members' `scores`; None when rewards differ. Without an experiment: as GRPO."""
-    known = list(scores)
+    """Of a group with these members; None when rewards differ. Without an experiment: as GRPO."""
     if not group.has_no_variance:
         return None
-    words = _in_common(group.num_scored, [score for score in known if score is not None])
+    scored = [member for member in members if member.score is not None]
+    words = _in_common(group.num_scored, [member.score for member in scored])
     if algorithm is None or not imitates_successes(algorithm):
         return EqualRewards(
             words, "every advantage is 0, so the policy learns nothing from this group", False
         )
-    if all(score is None or succeeded(score) for score in known):
+    if all(member.outcome is Outcome.SOLVED for member in scored):
         return EqualRewards(words, f"{algorithm.name} imitates all of them", True)
-    return EqualRewards(words, f"none has a full score, so {algorithm.name} imitates none", False)
+    return EqualRewards(words, f"the agent solved and ended none, so {algorithm.name} imitates none", False)
 
 
-def _in_common(number: int, scores: list[float]) -> str:
+def _in_common(number: int, scores: list[float | None]) -> str:
     if scores and all(map(succeeded, scores)):
         return f"all {number} solved it"
-    if scores and max(scores) <= 0:
+    if scores and all((score or 0) <= 0 for score in scores):
         return f"none of {number} solved it"
     return "all are rewarded alike"
 

@@ -87,5 +87,5 @@ def _group_card(group: Any, algorithm: AlgorithmConfig) -> Context:
         }
         for _, member in sorted(places.items())
     ]
-    scores = [member.score for member in places.values()]
-    return {"group": group, "members": members, "equal": equal_rewards_of(group, scores, algorithm)}
+    equal = equal_rewards_of(group, places.values(), algorithm)
+    return {"group": group, "members": members, "equal": equal}

@@ -1,5 +1,7 @@
 """A group whose members were all rewarded alike: what the pages say of it depends on the algorithm."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -20,7 +22,7 @@ IMITATION = {
 }
 
 
-def flat_group(algorithm: dict, score: float) -> Group:
+def flat_group(algorithm: dict, score: float, **values: Any) -> Group:
     config = parse_config({"algorithm": algorithm, "replay": {"enabled": False}}).model_dump(mode="json")
     experiment = make_experiment(team=make_team(), config=config)
     group = make_group(
@@ -28,7 +30,7 @@ def flat_group(algorithm: dict, score: float) -> Group:
         finished_at=timezone.now(),
     )  # fmt: skip
     for member in range(2):
-        make_trajectory(group=group, member=member, reward=score)
+        make_trajectory(group=group, member=member, reward=score, **values)
     return group
 
 
@@ -47,7 +49,7 @@ def test_equal_rewards_mean_what_the_algorithm_makes_of_them(
 ) -> None:
     group = flat_group(algorithm, score)
     assert group.experiment
-    found = equal_rewards_of(group, [score, score], group.experiment.settings.algorithm)
+    found = equal_rewards_of(group, group.trajectories.all(), group.experiment.settings.algorithm)
     assert found
     assert (found.words, found.is_learned) == (words, is_learned)
     assert meaning in found.meaning
@@ -56,9 +58,18 @@ def test_equal_rewards_mean_what_the_algorithm_makes_of_them(
         assert meaning in client.get(path).content.decode()
 
 
+def test_what_a_limit_ended_is_not_imitated() -> None:
+    group = flat_group(IMITATION, 1.0, status="truncated")
+    assert group.experiment
+    found = equal_rewards_of(group, group.trajectories.all(), group.experiment.settings.algorithm)
+    assert found
+    assert not found.is_learned
+    assert "solved and ended none" in found.meaning
+
+
 def test_rewards_that_differ_need_no_words() -> None:
     group = make_group(size=2, num_scored=2, reward_std=0.5, finished_at=timezone.now())
-    assert equal_rewards_of(group, [0.0, 1.0], None) is None
+    assert equal_rewards_of(group, group.trajectories.all(), None) is None
 
 
 @pytest.mark.parametrize(("algorithm", "word"), [({"name": "grpo"}, "teaches"), (IMITATION, "imitated")])
