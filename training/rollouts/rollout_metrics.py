@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from training.batch.advantages import GroupAdvantages, mean_and_std
-from training.contracts.outcome import Outcome, outcome_of, succeeded
+from training.contracts.outcome import Outcome, is_solved, outcome_of, succeeded
 from training.contracts.types import Group, Trajectory, TrajectoryStatus, Turn
 
 
@@ -49,7 +49,8 @@ def _per_family(groups: Sequence[Group]) -> dict[str, float]:
     wins: dict[str, list[float]] = {}
     for group in groups:
         for member in group.scored():
-            wins.setdefault(group.task.family or "all", []).append(float(succeeded(member.score)))
+            is_win = is_solved(member.status, member.score)
+            wins.setdefault(group.task.family or "all", []).append(float(is_win))
     return {f"success/{family}": mean(values) for family, values in sorted(wins.items())}
 
 

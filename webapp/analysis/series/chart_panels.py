@@ -48,8 +48,8 @@ PANELS = (
         group=LEARNING,
         names=("success/",),
         kind="share",
-        help="Of the step's rollouts. A family that stays at 0 or 1 teaches nothing.",
-        help_of_imitation="Of the step's rollouts. From a family that stays at 0 nothing is imitated.",
+        help="Solved, of the step's rollouts. A family that stays at 0 or 1 teaches nothing.",
+        help_of_imitation="Solved, of the step's rollouts. Of a family that stays at 0 nothing is imitated.",
     ),
     Panel(
         title="Reward terms",
