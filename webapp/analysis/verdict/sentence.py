@@ -4,6 +4,7 @@ from typing import Any
 
 from webapp.analysis.alarms.remedies import Remedy
 from webapp.analysis.templatetags.changes import p_value, points_text
+from webapp.analysis.verdict.fallen_families import FallenFamily
 from webapp.analysis.verdict.outcomes import RunOutcome
 from webapp.analysis.verdict.verdict import Verdict, changes_of_run, verdict_of
 from webapp.experiments.models import Experiment
@@ -39,7 +40,13 @@ def oddities(verdict: Verdict) -> list[str]:
     if verdict.unsolved_families:
         names = ", ".join(verdict.unsolved_families)
         found.append(f"No task of {names} was solved before the first step: the policy does not know them.")
-    return found
+    return found + [_of_fallen(family) for family in verdict.fallen_families]
+
+
+def _of_fallen(family: FallenFamily) -> str:
+    more = f"; {family.num_at_limit} more only at a limit" if family.num_at_limit else ""
+    shares = f"{percent(family.before)} to {percent(family.after)}"
+    return f"Held-out tasks of {family.name} were lost ({family.kind} {shares}{more})."
 
 
 def sentence(verdict: Verdict) -> str:

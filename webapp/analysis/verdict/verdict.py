@@ -23,6 +23,7 @@ from webapp.analysis.evaluations.success_pairs import (
     pairs_of,
     success_lines,
 )
+from webapp.analysis.verdict.fallen_families import FallenFamily, fallen_families
 from webapp.analysis.verdict.outcomes import RunOutcome, outcome_of_run
 from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment, ExperimentStatus
 
@@ -58,6 +59,7 @@ class Verdict:
     suspect: Suspect | None
     unsolved_families: tuple[str, ...] = ()
     """Of which no task was solved at the start, while others were."""
+    fallen_families: Sequence[FallenFamily] = ()
 
 
 def verdict_of(experiment: Experiment) -> Verdict:
@@ -83,6 +85,7 @@ def verdict_of(experiment: Experiment) -> Verdict:
         alarm=alarm,
         suspect=suspect_of(experiment, before_updates=phase) if is_in_doubt else None,
         unsolved_families=_unsolved(before) if outcome in STUCK else (),
+        fallen_families=fallen_families(experiment, before, pairs[-1]) if before and lines else (),
     )
 
 
