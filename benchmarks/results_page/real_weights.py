@@ -33,8 +33,8 @@ REAL_WEIGHTS = (
             "their start; single families, sampled, within 12 points.",
             "Rejection fine-tuning learns forms as GRPO does; of the combination it solves 2, 12 and 8 %, "
             "GRPO 34, 22 and 28 %.",
-            "Rejection in seed 0 ends with each rename of training and none with held-out words. "
-            "Why was not looked at.",
+            "Rejection in seed 0 renames and does not stop: it imitated full scores that a limit ended. "
+            "It no longer does; it was not run anew.",
             "Press ends at 90, 94 and 62 % [48, 75] greedily; the bar is 70. Seed 2 was still rising.",
             "Of press one of 8 draws solves 47, 52 and 50 %, at the end 98, 96 and 67 %; of 64 (seed 1) 69, "
             "then 100 %.",
