@@ -79,18 +79,20 @@ def disk_shortages() -> dict[str, list[disk_room.Shortage]]:
 
 
 @register.simple_block_tag
-def table(content: str, name: str, *heads: str | tuple[str, ...]) -> SafeString:
+def table(content: str, name: str, *heads: str | tuple[str, ...], exports: bool = True) -> SafeString:
     """The rows within it as a dense table that scrolls sideways; `name` is one more class, or empty.
 
     A head is its label, with classes in front ("num|Step") or unseen ("hidden|Actions"); none = no heads.
+    An empty one is left out.
     """
     each = chain.from_iterable((head,) if isinstance(head, str) else head for head in heads)
-    split = [(before, label) for before, _, label in (head.rpartition("|") for head in each)]
+    split = [(before, label) for before, _, label in (head.rpartition("|") for head in each if head)]
     shown = [
         {"label": label, "classes": "" if before == "hidden" else before, "is_hidden": before == "hidden"}
         for before, label in split
     ]
-    return render_to_string("parts/table.html", {"name": name, "heads": shown, "rows": unindented(content)})
+    context = {"name": name, "heads": shown, "rows": unindented(content), "exports": exports and shown}
+    return render_to_string("parts/table.html", context)
 
 
 def unindented(rows: str) -> SafeString:
