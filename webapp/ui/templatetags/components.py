@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django import template
 from django.db.models import Model
 from django.template.loader import render_to_string
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from webapp.ui.templatetags.deskhand import number, percent
@@ -17,6 +18,14 @@ register = template.Library()
 def oneline(content: str) -> SafeString:
     """Text over several lines as one, for attributes: a tooltip would show the line breaks."""
     return mark_safe(" ".join(content.split()))  # what is within it was escaped when it was rendered
+
+
+@register.simple_block_tag
+def element(content: str, name: str, classes: str, label: str = "") -> SafeString:
+    """An element around its content; nothing where that is empty."""
+    words = format_html(' aria-label="{}"', label) if label else ""
+    shown = format_html('<{0} class="{1}"{2}>{3}</{0}>', name, classes, words, mark_safe(content))
+    return shown if content.strip() else mark_safe("")
 
 
 @register.simple_block_tag(takes_context=True)
