@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django import template
 from django.db.models import Model
 from django.template.loader import render_to_string
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from webapp.ui.templatetags.deskhand import number, percent
@@ -60,6 +60,18 @@ def share_or_number(value: float | None, is_share: bool) -> str:
 def id_query(rows: Iterable[Model]) -> str:
     """Rows as the query of a page that shows several: "id=3&id=4"."""
     return urlencode([("id", row.pk) for row in rows])
+
+
+@register.simple_tag
+def options(choices: Iterable[object], chosen: object) -> SafeString:
+    """The options of a choice: of each value, or of each pair of a value and its label."""
+    return format_html_join("\n", "<option{}{}>{}</option>", (_option(each, chosen) for each in choices))
+
+
+def _option(choice: object, chosen: object) -> tuple[str, str, object]:
+    value, label = choice if isinstance(choice, tuple | list) else (choice, choice)
+    words = "" if value is label else format_html(' value="{}"', value)
+    return words, " selected" if value == chosen else "", label
 
 
 @register.inclusion_tag("parts/filter_select.html")
