@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django import template
 from django.db.models import Model
 from django.template.loader import render_to_string
+from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -42,6 +43,13 @@ def empty_state(
     """What stands where a list would: its text, and `action` as a button to `url` or to the page `route`."""
     words = {"glyph": glyph, "title": title, "text": oneline(content), "request": context.get("request")}
     return render_to_string("parts/empty.html", words | {"action": action, "url": url, "route": route})
+
+
+@register.simple_tag
+def styles(*names: str) -> SafeString:
+    """Links to style sheets of static/css."""
+    links = ((static(f"css/{name}.css"),) for name in names)
+    return format_html_join("\n", '<link rel="stylesheet" href="{}">', links)
 
 
 @register.simple_tag
