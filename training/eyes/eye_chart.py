@@ -25,7 +25,6 @@ class View:
 
 
 def views(renderer: Renderer, *, is_whole: bool, max_context_tokens: int) -> list[View]:
-    """What is scored."""
     if shows_pictures(renderer):
         return [View(f"{size[0]}x{size[1]}", drawn_screen(size)) for size in SIZES]
     lengths = TEXT_TOKENS if is_whole else SHORT_TEXT_TOKENS

@@ -81,7 +81,6 @@ class Policy(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Of the weights."""
         return next(self.model.parameters()).device
 
     @property

@@ -37,8 +37,6 @@ class BadTree(ValueError):
 
 @dataclass(frozen=True)
 class Widget:
-    """One element of the tree."""
-
     element: Element
     system: str
     """ubuntu or windows, whose attribute names it has."""

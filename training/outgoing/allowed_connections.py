@@ -106,8 +106,6 @@ def read_at_most(pieces: Iterator[bytes], most: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An answer."""
-
     status: int
     headers: httpx.Headers
     body: bytes

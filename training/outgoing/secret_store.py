@@ -22,7 +22,6 @@ class SecretError(ValueError):
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a secret."""
     return f"DESKHAND_SECRET_{re.sub('[.-]', '_', name).upper()}"
 
 

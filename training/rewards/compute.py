@@ -13,8 +13,6 @@ from training.rewards.terms import TERMS
 
 
 class Reward(NamedTuple):
-    """A reward and where it comes from."""
-
     reward: float
     terms: tuple[RewardTerm, ...]
     """Contributions add up to `reward`; a limit that cut it is a term of its own."""

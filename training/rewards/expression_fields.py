@@ -13,8 +13,6 @@ FieldValue = float | str | bool
 
 
 class TrajectoryField(NamedTuple):
-    """A field of every expression."""
-
     kind: cel.Type
     meaning: str
     value: Callable[[ScoredTrajectory], FieldValue]
@@ -33,8 +31,6 @@ class TurnPlace(NamedTuple):
 
 
 class TurnField(NamedTuple):
-    """A field of what is counted by turn."""
-
     kind: cel.Type
     meaning: str
     value: Callable[[TurnPlace], FieldValue]

@@ -44,7 +44,6 @@ class TurnFacts(NamedTuple):
 
 
 def facts_of(turn: Turn) -> TurnFacts:
-    """The facts of a recorded turn."""
     action = telling_action(turn.actions)
     return facts_of_action(action, turn.action_error, turn.screen_changed, turn.measured)
 
@@ -74,8 +73,6 @@ def facts_of_action(
 
 @dataclass(frozen=True, slots=True)
 class ScoredTrajectory:
-    """The input of every term."""
-
     turns: tuple[TurnFacts, ...]
     score: float
     """Evaluator's result in [0, 1]."""

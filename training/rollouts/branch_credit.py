@@ -28,7 +28,6 @@ class Start:
     """Of value, by the stretch of turns that it cuts in two."""
 
     def request(self, config: ExperimentConfig, policy_version: int) -> GroupSpec:
-        """The branch."""
         return GroupSpec(
             size=config.algorithm.branch_size,
             purpose=Purpose.BRANCH,
@@ -71,7 +70,6 @@ def _starts(group: Group, config: ExperimentConfig) -> list[Start]:
 
 
 def with_branches(groups: Sequence[Group], branches: Sequence[Group]) -> list[Group]:
-    """The groups, each with the branches of its members."""
     found = []
     for group in groups:
         members = {member.trajectory_id for member in group.trajectories}

@@ -123,7 +123,6 @@ class CoordinatorClient:
         )
 
     def close(self) -> None:
-        """Close the connection."""
         self._http.close()
 
     def tasks(self, split: Literal["train", "heldout"], *, for_sft: bool = False) -> list[Task]:
@@ -161,15 +160,12 @@ class CoordinatorClient:
     def report_stage(
         self, name: StageName, status: Literal["started", "finished"], total: int, unit: str
     ) -> None:
-        """A stage started or finished."""
         self._ask(routes.STAGE, StageReport(name=name, status=status, total=total, unit=unit))
 
     def report_progress(self, stage: StageName, done: int, total: int) -> None:
-        """How far a stage is."""
         self._ask(routes.PROGRESS, ProgressReport(stage=stage, done=done, total=total))
 
     def report_metrics(self, step: int, values: dict[str, float], policy_version: int) -> None:
-        """Metric points of a step."""
         self._ask(routes.METRICS, MetricsReport(step=step, values=values, policy_version=policy_version))
 
     def report_members(self, updates: list[MemberUpdate]) -> None:
@@ -181,7 +177,6 @@ class CoordinatorClient:
         self._ask(routes.EVALUATIONS, result)
 
     def report_checkpoint(self, report: CheckpointReport) -> None:
-        """A checkpoint is complete."""
         self._ask(routes.CHECKPOINTS, report)
 
     def report_resumed(self, report: CheckpointReport) -> None:
@@ -189,7 +184,6 @@ class CoordinatorClient:
         self._ask(routes.RESUMED, report)
 
     def report_checkpoint_deleted(self, path: str) -> None:
-        """A checkpoint is gone."""
         self._ask(routes.CHECKPOINT_DELETED, CheckpointDeleted(path=path))
 
     def checkpoints_in_use(self) -> frozenset[str]:

@@ -62,7 +62,6 @@ class SolveRateCurriculum(TaskOrder):
         self.floor = floor
 
     def take_at(self, positions: Sequence[int]) -> list[Task]:
-        """A task for each of these positions."""
         chosen: list[Task] = []
         for place in positions:
             taken = {task.task_id for task in chosen}

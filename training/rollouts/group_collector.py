@@ -55,7 +55,6 @@ class PendingGroups:
 
     @property
     def num_asked(self) -> int:
-        """Trajectories of all its groups."""
         return self.request.size * len(self.tasks)
 
     @property

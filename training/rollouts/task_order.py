@@ -27,7 +27,6 @@ class TaskOrder:
         self.names = sorted(self.families)
 
     def at(self, position: int) -> Task:
-        """The task at a position of the order."""
         family = self.names[position % len(self.names)]
         tasks = self.families[family]
         visit, place = divmod(position // len(self.names), len(tasks))
@@ -40,7 +39,6 @@ class TaskOrder:
         return self.take_at(range(position, position + count))
 
     def take_at(self, positions: Sequence[int]) -> list[Task]:
-        """The tasks at these positions."""
         return [self.at(position) for position in positions]
 
 

@@ -35,8 +35,6 @@ class EngineSequence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SamplingSettings:
-    """How one completion is sampled."""
-
     temperature: float
     """0 = greedy; logprobs are then taken at temperature 1."""
     max_tokens: int
@@ -46,8 +44,6 @@ class SamplingSettings:
 
 @dataclass(kw_only=True, slots=True)
 class SampledCompletion:
-    """One sampled completion."""
-
     token_ids: list[int]
     """Incl. the stop token when the model emitted it. [num_tokens]"""
     logprobs: list[float]
@@ -123,9 +119,7 @@ class Engine(Protocol):
         """Generate again, with the weights `policy_version` and no cache of older ones."""
         ...
 
-    async def build(self) -> EngineBuild:
-        """What it is made of."""
-        ...
+    async def build(self) -> EngineBuild: ...
 
     def describe(self) -> dict[str, Any]:
         """Name, running totals and, where it has any, servers; what GET /engine answers."""

@@ -68,8 +68,6 @@ def load_transformers(model: str, config: ExperimentConfig, attempt: int = 0) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServedModel:
-    """What is served."""
-
     model: str
     """Checkpoint folder."""
     config: ExperimentConfig

@@ -67,8 +67,6 @@ def engine_errors() -> Iterator[None]:
 
 @dataclass(kw_only=True, slots=True)
 class Session:
-    """One trajectory."""
-
     sequence: EngineSequence
     completions: list[Completion] = field(default_factory=list)
     """Of the turns so far, for repeated requests."""
@@ -87,8 +85,6 @@ class Session:
 
 
 class PolicyService:
-    """The sessions of one engine."""
-
     def __init__(
         self, engine: Engine, renderer: Renderer, *, limits: SamplingConfig, receiver: Receiver | None = None
     ) -> None:

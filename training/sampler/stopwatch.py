@@ -18,7 +18,6 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """A piece of it."""
         self.start()
         try:
             yield

@@ -23,7 +23,6 @@ class Rates:
 
 
 def grpo_rates(config: OptimiserConfig) -> Rates:
-    """Rates of the GRPO stage."""
     return Rates(
         learning_rate=config.learning_rate,
         muon_learning_rate=config.muon_learning_rate if config.name == "muon" else 0.0,

@@ -23,8 +23,6 @@ class Gradient:
 
 @dataclass(slots=True, kw_only=True)
 class Update:
-    """What one update did."""
-
     gradient: Gradient
     grad_norm: float
     """Before clipping."""

@@ -51,5 +51,4 @@ def delete(request: MemberRequest, pk: int) -> HttpResponse:
 
 
 def url_of(view: SavedView) -> str:
-    """The page as the view shows it."""
     return f"{reverse(ROUTES[SavedView.Page(view.page)])}?{view.query}"

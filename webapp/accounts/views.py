@@ -51,8 +51,6 @@ def locked_out(request: HttpRequest, credentials: dict[str, Any], *args: Any, **
 
 
 class PasswordView(auth_views.PasswordChangeView):
-    """Change the own password."""
-
     template_name = "accounts/password.html"
     success_url = reverse_lazy("profile-show")
 

@@ -38,7 +38,6 @@ def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpRespons
 @require_POST
 @once_per_form
 def export(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
-    """Queue an export of the checkpoint."""
     checkpoint = _checkpoint(request, pk, checkpoint_pk)
     try:
         exports.request_export(

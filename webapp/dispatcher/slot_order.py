@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class WaitingTrajectory:
-    """A trajectory that waits for a slot."""
-
     pk: int
     is_parked: bool = False
     """It has its place among the experiment's desktops already."""

@@ -81,8 +81,6 @@ SORTS = {
 
 @dataclass(frozen=True, slots=True)
 class SweepLine:
-    """A sweep in the list."""
-
     sweep: Sweep
     num_ended: int
     best: float | None
@@ -247,7 +245,6 @@ def count_and_cursor(rows: QuerySet[Experiment]) -> tuple[int, int]:
 
 
 def filter_choices(team: Team) -> dict[str, list[str]]:
-    """What the filters of the list offer."""
     rows = Experiment.objects.filter(team=team).order_by()
     found = list(rows.values_list("owner__username", "tags").distinct())
     return {

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GuardInfo:
-    """One guard of the trainer."""
-
     title: str
     metric: str = ""
     """Series that it watches; one that ends with "/" is an area, "" = none."""
@@ -15,7 +13,6 @@ class GuardInfo:
 
     @property
     def is_share(self) -> bool:
-        """Whether what it watches is a share of 1."""
         return self.metric.endswith(("_rate", "_fraction"))
 
 

@@ -76,8 +76,6 @@ class Knob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnobSection:
-    """One section of the config."""
-
     name: str
     title: str
     help: str

@@ -130,7 +130,6 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
 
 @require_POST
 def launch_yaml(request: MemberRequest) -> JsonResponse:
-    """The form as YAML."""
     membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
     draft = read_form(with_saved_preset(request.POST, membership.team), baseline_of(preset))

@@ -18,8 +18,6 @@ from webapp.lib.media.media_files import is_bucket
 
 
 class Kept(StrEnum):
-    """What grows."""
-
     FRAMES = "frames"
     DATABASE = "database"
     CHECKPOINTS = "checkpoints"

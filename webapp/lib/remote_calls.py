@@ -165,7 +165,6 @@ def call_named(name: str) -> RemoteCall | None:
 
 
 def call_of(function: Callable[..., Any]) -> RemoteCall:
-    """The call that a function was declared as."""
     call = _calls[function.__name__]
     assert call.function is function, f"{function} is no call of workers"
     return call

@@ -99,7 +99,6 @@ def read_json(text: str | bytes, field: str) -> Any:
 
 
 def json_object(text: str | bytes, field: str) -> dict[str, Any]:
-    """The same, of an object."""
     value = read_json(text, field)
     if not isinstance(value, dict):
         raise BadValue(field, "not a JSON object")

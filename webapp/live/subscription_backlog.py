@@ -14,8 +14,6 @@ MAX_WAITING = 64
 
 @dataclass
 class Feed:
-    """Cursor and backlog of one subscription."""
-
     stream: str
     cursor: int
     is_behind: bool = True

@@ -64,7 +64,6 @@ class NotificationRule(models.Model):
 
     @property
     def channel_row(self) -> Channel:
-        """How it sends."""
         return CHANNELS[self.channel]
 
     @property

@@ -31,8 +31,6 @@ MAX_TURN_TEXT = 1500
 
 @dataclass(frozen=True)
 class Choices:
-    """What is frozen."""
-
     experiments: list[int]
     charts: list[str] = field(default_factory=list)
     """Titles of panels."""

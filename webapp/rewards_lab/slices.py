@@ -32,8 +32,6 @@ SCORED = (TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED)
 
 @dataclass(frozen=True, slots=True)
 class StoredTrajectory:
-    """One row of a slice."""
-
     pk: int
     group_id: int
     task_id: int

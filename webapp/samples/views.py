@@ -22,7 +22,6 @@ def seed_samples(request: MemberRequest) -> HttpResponse:
 
 @require_POST
 def remove_samples(request: MemberRequest) -> HttpResponse:
-    """Delete them all."""
     if delete_samples(team=member(request, Role.OPERATOR).team, user=request.user):
         messages.success(request, "The samples are deleted.")
     return redirect("experiment-list")

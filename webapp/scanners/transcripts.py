@@ -33,8 +33,6 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TranscriptTurn:
-    """One turn."""
-
     index: int
     frame: str
     """sha256 of the screen before its action."""
@@ -55,8 +53,6 @@ class TranscriptTurn:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One trajectory."""
-
     trajectory_id: int
     instruction: str
     turns: tuple[TranscriptTurn, ...]

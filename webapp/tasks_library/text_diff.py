@@ -12,8 +12,6 @@ MAX_LINES = 4000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a diff."""
-
     kind: Literal["same", "removed", "added", "gap"]
     text: str
 

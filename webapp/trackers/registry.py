@@ -14,8 +14,6 @@ Maker = Callable[[str], Sink]
 
 @dataclass(frozen=True, slots=True)
 class Tracker:
-    """One row."""
-
     load: Callable[[], Maker]
     package: str
     """What has to be installed."""

@@ -120,7 +120,6 @@ def key_caps(action: dict[str, Any]) -> list[str]:
 
 
 def caps_of(keys: Sequence[str]) -> list[str]:
-    """Labels of key caps."""
     return [KEY_SYMBOLS.get(key.lower(), key if len(key) > 1 else key.upper()) for key in keys]
 
 

@@ -24,8 +24,6 @@ T = TypeVar("T", bound=Acted)
 
 @dataclass(frozen=True, slots=True)
 class AlignedTurn(Generic[T]):
-    """The turns with one number."""
-
     index: int
     turns: tuple[T | None, ...]
     """One per trajectory; None when it has ended before."""
@@ -34,7 +32,6 @@ class AlignedTurn(Generic[T]):
 
     @property
     def is_alike(self) -> bool:
-        """Whether all act alike."""
         return set(self.deeds) == {0}
 
 

@@ -13,8 +13,6 @@ SHOWN_STATES = ("focused", "checked", "selected", "pressed", "expanded", "editab
 
 
 class TreeRow(NamedTuple):
-    """One widget."""
-
     depth: int
     role: str
     name: str

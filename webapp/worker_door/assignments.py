@@ -24,8 +24,6 @@ from webapp.worker_door.policy_tokens import policy_token
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a branch starts."""
-
     snapshot: str
     """Name on this machine's desk host; "" when there is none any more."""
     turns: tuple[Turn, ...]

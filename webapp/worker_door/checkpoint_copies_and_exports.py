@@ -37,8 +37,6 @@ OTHERS_FIRST = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class WaitingExport:
-    """An export that waits for a worker."""
-
     pk: int
     checkpoint: str
     """The checkpoint's folder on the host that wrote it."""

@@ -122,7 +122,6 @@ def make_postgres_role(role: str, password: str, rights: Rights) -> None:
 
 
 def make_redis_user(client: Any, user: str, password: str, rights: Rights) -> None:
-    """Make it, or replace it."""
     client.acl_setuser(
         user,
         enabled=True,

@@ -33,7 +33,6 @@ class Desktop:
 
     @property
     def provider(self) -> str:
-        """Where it comes from."""
         raise NotImplementedError
 
     @property

@@ -38,8 +38,6 @@ class ContextFull(PolicyError):
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn of the policy that was recorded before."""
-
     text: str
     completion: Completion
     screenshot: bytes | None

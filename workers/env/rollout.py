@@ -40,8 +40,6 @@ class TrajectoryEnded(Exception):
 
 @dataclass(slots=True)
 class Ending:
-    """How the turns ended."""
-
     status: TrajectoryStatus
     last_action: Action | None
     limit: Limit | None = None

@@ -91,8 +91,6 @@ class Episode:
 
 
 class Episodes:
-    """All episodes of one server."""
-
     def __init__(self, opener: Opener, *, max_episodes: int, ttl_s: float) -> None:
         self.max_episodes = max_episodes
         self.ttl_s = ttl_s

@@ -19,8 +19,6 @@ from workers.environments.milestone_watch import MilestoneWatch
 
 
 class Steps(Protocol):
-    """The episode whose desktop it is."""
-
     @property
     def environment(self) -> Environment: ...
 

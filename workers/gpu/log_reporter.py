@@ -30,7 +30,6 @@ class LogReporter(RepeatedStep):
             self.report()
 
     def report(self) -> None:
-        """What is new."""
         for name, path in self._paths.items():
             while text := self._next(name, path):
                 reports().report(tell_log, self._attempt_id, name, text)

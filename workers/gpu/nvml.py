@@ -18,8 +18,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuUse:
-    """One GPU at one moment."""
-
     index: int
     utilisation: float
     """0..1: share of the last moments in which a kernel ran."""
@@ -28,8 +26,6 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessUse:
-    """One process on one GPU."""
-
     gpu: int
     name: str
     utilisation: float | None
@@ -52,7 +48,6 @@ class Gpus:
         return [self._describe(index, handle) for index, handle in self.handles.items()]
 
     def only(self, indexes: Collection[str]) -> Gpus:
-        """Those with these numbers."""
         kept = {index: handle for index, handle in self.handles.items() if str(index) in indexes}
         return Gpus(self.nvml, kept, self.name_of)
 

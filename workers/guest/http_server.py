@@ -24,8 +24,6 @@ class HttpError(Exception):
 
 @dataclass
 class Request:
-    """One parsed request."""
-
     method: str
     path: str
     query: dict[str, str]

@@ -31,8 +31,6 @@ PYTHONS = ("python", "python3", "/usr/bin/python", "/usr/bin/python3")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program left."""
-
     output: bytes
     error: bytes
     returncode: int | None

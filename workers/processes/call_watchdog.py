@@ -14,8 +14,6 @@ LOOK_S = 0.2
 
 
 class CallLimits:
-    """The calls of this process that have a limit."""
-
     def __init__(self) -> None:
         self._calls: dict[object, tuple[float, Callable[[], None]]] = {}
         self._thread: threading.Thread | None = None

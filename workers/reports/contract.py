@@ -39,9 +39,7 @@ class Reports(Protocol):
         """The same of a report that names a screenshot, which is stored first."""
         ...
 
-    def request(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The answer."""
-        ...
+    def request(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     def show_screen(self, trajectory_id: int, index: int, frame: Frame) -> None:
         """To those who watch, before it is recorded as turn `index`."""

@@ -31,8 +31,6 @@ MAX_SHOWN = 400
 
 
 class Judgement(NamedTuple):
-    """A score and where it comes from."""
-
     score: float
     """In [0, 1]."""
     checks: tuple[MetricFinding, ...]

@@ -22,7 +22,6 @@ def wait(seconds: float) -> Action:
 
 
 def setup_step(verb: str, **parameters: Any) -> dict[str, Any]:
-    """One setup step."""
     return {"type": verb, "parameters": parameters}
 
 

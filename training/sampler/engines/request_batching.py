@@ -40,9 +40,7 @@ class InProcessEngine(Protocol):
 
     policy_version: int
 
-    def build(self) -> EngineBuild:
-        """What it is made of."""
-        ...
+    def build(self) -> EngineBuild: ...
 
     def generate(
         self, sequences: list[EngineSequence], samplings: list[SamplingSettings]

@@ -53,7 +53,6 @@ class Usage:
     """Waited for SGLang's answers, all requests together."""
 
     def add(self, answer: server_endpoints.Generated, seconds: float) -> None:
-        """One request was answered."""
         self.num_requests += 1
         self.prompt_tokens += answer.prompt_tokens
         self.cached_tokens += answer.cached_tokens

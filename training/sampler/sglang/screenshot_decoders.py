@@ -52,7 +52,6 @@ class ScreenshotDecoders:
             raise OSError(problem)
 
     async def close(self) -> None:
-        """End them all."""
         for child in self._children:
             if child.returncode is None:
                 child.kill()

@@ -60,7 +60,6 @@ def launch_of(
     image_folder: Path,
     attempt: int = 0,
 ) -> Launch:
-    """How each server is started."""
     return Launch(
         python=installation.python,
         python_path=installation.python_path,

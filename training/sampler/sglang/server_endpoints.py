@@ -226,7 +226,6 @@ def resume_memory() -> Call[None]:
 
 
 def model_info() -> Call[ServerState]:
-    """Which model and which weights."""
     return Call("GET", "/model_info", _state)
 
 

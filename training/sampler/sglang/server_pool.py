@@ -135,7 +135,6 @@ class ServerPool:
             raise self.failure
 
     async def close(self) -> None:
-        """End all of them."""
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)

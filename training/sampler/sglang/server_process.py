@@ -40,8 +40,6 @@ STAGES: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """How servers are started."""
-
     python: str
     """Interpreter that can import SGLang."""
     python_path: str
@@ -59,8 +57,6 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """What a server starts with."""
-
     folder: str
     """A checkpoint's."""
     policy_version: int

@@ -20,8 +20,6 @@ UNSAID_RUNS_ON: tuple[System, ...] = ("linux", "windows")
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What is there on one system alone."""
-
     places: re.Pattern[str]
     programs: frozenset[str] = frozenset()
     """In small letters; .exe is of Windows in any case."""

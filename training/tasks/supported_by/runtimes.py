@@ -104,7 +104,6 @@ PROGRAMS: dict[TaskRuntime, Programs] = {
 
 
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
-    """The runtime of an experiment with these desktops."""
     section = desktops.provider_section
     if isinstance(section, OsworldConfig):
         return osworld_runtime(section, desktops.section_of(section.machine_provider))
@@ -136,7 +135,6 @@ def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:
 
 
 def reasons_unsupported(task: Task) -> dict[str, str]:
-    """Every runtime with its reason."""
     return {runtime.value: reason_unsupported(runtime, task) for runtime in TaskRuntime}
 
 

@@ -49,7 +49,6 @@ class Suspect:
 
     @property
     def sentence(self) -> str:
-        """What is odd, as a sentence."""
         label = self.knob.label[:1].lower() + self.knob.label[1:]
         if self.ratio is None:
             own, other = self.own or "no limit", self.other or "no limit"

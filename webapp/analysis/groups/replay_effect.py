@@ -58,8 +58,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ReplayEffect:
-    """Of one experiment."""
-
     num_injections: int
     num_tasks: int
     """With an injection; `tasks` may be fewer."""

@@ -24,8 +24,6 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An experiment in the tree."""
-
     pk: int
     depth: int
     edge: Edge | None

@@ -24,7 +24,6 @@ Series = dict[str, Line]
 
 
 def no_points() -> Line:
-    """A line to be filled."""
     return {"x": [], "y": []}
 
 
@@ -44,7 +43,6 @@ def series_of(experiment: Experiment, from_step: int = 0) -> Series:
 
 
 def whole_series(experiment: Experiment, names: list[str]) -> Series:
-    """The series of these names, every point of them."""
     lines = {name: no_points() for name in names}
     rows = experiment.metrics.filter(name__in=names).filter(_living(experiment)).order_by("step")
     for name, step, value in rows.values_list("name", "step", "value"):

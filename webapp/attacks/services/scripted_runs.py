@@ -36,8 +36,6 @@ LOOKED_AT = 300
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One scripted run to queue."""
-
     kind: RunKind
     name: str
     script: Script
@@ -83,7 +81,6 @@ def check_version(*, task: TaskRecord, team_id: int, user: User) -> Group:
 
 
 def versions_of(task: TaskRecord) -> QuerySet[TaskRecord]:
-    """The task in all its versions."""
     return TaskRecord.objects.filter(task_set=task.task_set_id, task_id=task.task_id)
 
 

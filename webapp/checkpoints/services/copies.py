@@ -26,7 +26,6 @@ def go_on_from_older(
 
 @gpu_host.request
 def record_copy(checkpoint_id: OwnCheckpoint, copy_sha256: str) -> None:
-    """Its copy is complete."""
     CheckpointRecord.objects.filter(pk=checkpoint_id).update(
         copy_sha256=copy_sha256, copied_at=timezone.now()
     )
@@ -34,5 +33,4 @@ def record_copy(checkpoint_id: OwnCheckpoint, copy_sha256: str) -> None:
 
 @gpu_host.request
 def forget_copy(checkpoint_id: OwnCheckpoint) -> None:
-    """Its copy is gone."""
     CheckpointRecord.objects.filter(pk=checkpoint_id).update(copy_sha256="", copied_at=None)

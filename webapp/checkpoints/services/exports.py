@@ -108,7 +108,6 @@ def finish_export(export_id: OwnExport, size_bytes: int) -> None:
 
 @gpu_host.request
 def record_export_copy(export_id: OwnExport, copy_sha256: str) -> None:
-    """Its copy is complete."""
     CheckpointExport.objects.filter(pk=export_id).update(copy_sha256=copy_sha256)
 
 

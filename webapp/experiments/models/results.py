@@ -134,7 +134,6 @@ class Evaluation(models.Model):
 
     @property
     def eye_test(self) -> EyeTest | None:
-        """What measured it."""
         return EyeTest.model_validate(self.eyes) if self.eyes else None
 
     @property

@@ -60,8 +60,6 @@ class Wait:
 
 @dataclass(slots=True)
 class Decision:
-    """What to do now."""
-
     assignments: list[Assignment] = field(default_factory=list)
     waits: dict[int, Wait] = field(default_factory=dict)
     """In the order in which they come."""

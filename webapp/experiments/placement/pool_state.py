@@ -74,7 +74,6 @@ def workers_in_pool(online: list[Worker]) -> list[PoolWorker]:
 
 
 def have_gpus(workers: Sequence[PoolWorker]) -> bool:
-    """Whether any of them has a GPU."""
     return any(place.kind != CPU for worker in workers for place in worker.places)
 
 

@@ -72,7 +72,6 @@ def _in_cluster(experiment: Experiment) -> str:
 
 
 def reason(demand: Demand, wait: Wait, pool: Pool) -> str:
-    """The sentences for one wait."""
     wanted = _wanted(demand)
     if wait.why == Why.NEVER_FITS and demand.num_hosts > 1:
         joining = {worker.host for worker in pool.workers if demand.fits(worker)}

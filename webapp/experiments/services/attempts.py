@@ -109,7 +109,6 @@ def record_gpus_held(attempt_id: OwnAttempt, number: int) -> None:
 
 
 def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:
-    """Close an attempt."""
     Attempt.objects.filter(pk=attempt.pk).update(
         status=status, reason=reason, ended_at=timezone.now(), policy_token="", gang_secret=""
     )

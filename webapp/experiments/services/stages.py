@@ -27,7 +27,6 @@ def start_stage(*, experiment_id: int, name: str, total: int, unit: str) -> None
 
 @transaction.atomic
 def finish_stage(*, experiment_id: int, name: str) -> None:
-    """A stage ended."""
     Stage.objects.filter(experiment_id=experiment_id, name=name).update(
         status=StageStatus.FINISHED, ended_at=timezone.now(), done=F("total")
     )

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Import:
-    """What an import did."""
-
     task_set: TaskSet
     added: int
     changed: int

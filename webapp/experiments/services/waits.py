@@ -25,7 +25,6 @@ def tell_disk_wait(attempt_id: OwnAttempt, shortage: str) -> None:
 
 @gpu_host.report
 def tell_start(attempt_id: OwnAttempt, message: str) -> None:
-    """What it waits for while it starts."""
     experiment_id = _experiment_of(attempt_id)
     with transaction.atomic():
         reason = (

@@ -8,8 +8,6 @@ from webapp.fleet.models import Host
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One kind of desktop for demonstrations."""
-
     name: str
     label: str
     provider: str

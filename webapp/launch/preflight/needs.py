@@ -17,8 +17,6 @@ from webapp.launch.preflight.check import Check
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing."""
-
     name: str
     text: str
     is_ready: bool

@@ -103,7 +103,6 @@ def lose_delivery(pk: int, end: BadEnd) -> None:
 
 
 def record_delivered(delivery: Delivery) -> None:
-    """The receiver has it."""
     delivery.end(DeliveryStatus.DELIVERED)
 
 

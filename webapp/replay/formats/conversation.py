@@ -34,8 +34,6 @@ class ReadProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message."""
-
     place: int
     role: str
     """system, user or assistant."""

@@ -110,7 +110,6 @@ def trimmed_to(entry: ReplayEntry, turns: list[TurnRecord]) -> int:
 
 
 def label_json(entry: ReplayEntry) -> dict[str, Any]:
-    """What a label changes."""
     return {
         "id": entry.pk,
         "verdict": entry.verdict,

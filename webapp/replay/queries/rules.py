@@ -50,7 +50,6 @@ class Rules(BaseModel):
             raise BadValue(".".join(map(str, first["loc"])) or "rules", first["msg"]) from error
 
     def words(self) -> str:
-        """The rules in one line."""
         parts = ["only gold"] if self.only_gold else []
         limits = (
             ("at most", self.max_per_task, "per task"),

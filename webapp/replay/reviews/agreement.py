@@ -29,8 +29,6 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person in a round."""
-
     name: str
     num_done: int
     num_open: int
@@ -45,8 +43,6 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of a round."""
-
     pairs: list[Pair]
     people: list[Person]
     kappa: float | None

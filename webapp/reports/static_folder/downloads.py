@@ -23,7 +23,6 @@ def trajectory_folder(request: MemberRequest, pk: int) -> StreamingHttpResponse:
 
 @require_safe
 def group_folder(request: MemberRequest, pk: int) -> StreamingHttpResponse:
-    """A group with all its members."""
     group = get_group(request, pk)
     return _sent(request, folder_of_group(group), group.team_id, "group", pk)
 

@@ -19,8 +19,6 @@ from webapp.trajectories.models import Frame
 
 @dataclass(slots=True)
 class RuleSummary:
-    """What goes by one rule."""
-
     rule: RetentionRule
     num_trajectories: int = 0
     num_for_age: int = 0

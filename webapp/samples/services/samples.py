@@ -47,7 +47,6 @@ class Samples:
 
 
 def samples_of(team: Team) -> Samples | None:
-    """Those that there are."""
     rows = list(Experiment.objects.filter(team=team, is_sample=True).order_by("pk")[:2])
     return Samples(*rows) if len(rows) > 1 else None
 

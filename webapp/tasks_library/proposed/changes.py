@@ -27,8 +27,6 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All of them."""
-
     files: list[FileChange]
     gone: list[str]
     folders: list[str]

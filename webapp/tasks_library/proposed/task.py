@@ -24,7 +24,6 @@ class Proposal:
 
 
 def propose(draft: Draft) -> Proposal:
-    """From a draft that has its end."""
     clean, start, end = draft.clean, draft.start, draft.end
     requested = [entry["step"] for entry in draft.steps if entry["is_done"] and not entry["error"]]
     turns = draft.trajectory.turns.filter(index__gte=draft.start_turn or 0).order_by("index")

@@ -26,7 +26,6 @@ def value_feature(kind: str) -> dict[str, str]:
 
 
 def list_feature(feature: Any) -> dict[str, Any]:
-    """A list of one."""
     return {"feature": feature, "_type": "List"}
 
 

@@ -22,16 +22,12 @@ MAX_ROWS = 200
 
 @dataclass(slots=True)
 class TreeCell:
-    """One turn."""
-
     turn: BriefTurn
     has_snapshot: bool
 
 
 @dataclass
 class TreeRow:
-    """One trajectory."""
-
     trajectory: Trajectory
     parent_id: int | None
     offset: int

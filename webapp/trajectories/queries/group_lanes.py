@@ -186,6 +186,5 @@ def neighbour_groups(group: Group) -> tuple[int | None, int | None]:
 
 
 def _first_member(ordered: QuerySet[Group]) -> Subquery:
-    """The first member, by place, of the first group."""
     members = Trajectory.objects.filter(group_id=Subquery(ordered.values("pk")[:1]))
     return Subquery(members.order_by("member", "-tries").values("pk")[:1])

@@ -31,8 +31,6 @@ HOST_GONE_AFTER = timedelta(seconds=60)
 
 @dataclass(frozen=True, kw_only=True)
 class BranchRequest:
-    """What to sample."""
-
     turn: int
     """The first turn that is taken anew, 0-based."""
     size: int

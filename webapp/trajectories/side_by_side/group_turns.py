@@ -23,8 +23,6 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class GroupTurn:
-    """One turn of all members."""
-
     number: int
     """As people count."""
     letters: list[str]

@@ -10,8 +10,6 @@ from webapp.trajectories.models import TurnRecord
 
 @dataclass(frozen=True, slots=True)
 class ShownTurn:
-    """One turn of one trajectory."""
-
     turn: TurnRecord
     caption: str
     x: float | None
@@ -21,8 +19,6 @@ class ShownTurn:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """The turns with one number."""
-
     number: int
     """As people count."""
     turns: list[ShownTurn | None]

@@ -13,8 +13,6 @@ _by_name = {str(handler.route): handler for handler in HANDLERS}
 
 @dataclass(frozen=True, slots=True)
 class TrainerAnswer:
-    """What the coordinator answers."""
-
     status: int
     body: str = ""
     """JSON, of status 200."""

@@ -235,7 +235,6 @@ class DeskHost:
         raise EnvError("the lease has expired or was released; acquire a new one", kind=ErrorKind.QUOTA)
 
     def of_kind(self, kind: Kind) -> Iterator[DesktopRecord]:
-        """All desktops of this kind."""
         return (record for record in self.desktops.values() if record.kind == kind)
 
     def free_one(self, kind: Kind) -> DesktopRecord | None:

@@ -30,7 +30,6 @@ class Answering(Protocol):
 
 
 def leased_desktops(host: DeskHost) -> list[DesktopRecord]:
-    """Desktops that are leased."""
     return [record for record in host.desktops.values() if record.phase is Phase.LEASED]
 
 

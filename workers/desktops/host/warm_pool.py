@@ -58,8 +58,6 @@ def wanted_free(state: KindState) -> int:
 
 @dataclass(slots=True)
 class KindHistory:
-    """What the pool remembers of one kind."""
-
     leases: deque[tuple[float, int]] = field(default_factory=deque)
     """(time, leased at once) of the last minute."""
     resets: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_RESETS))

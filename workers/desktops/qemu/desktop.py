@@ -29,8 +29,6 @@ CLONE_LIMIT_S = 30.0
 
 @dataclass
 class QemuDesktop:
-    """One clone."""
-
     factory: MachineFactory
     folder: Path
     template: Template

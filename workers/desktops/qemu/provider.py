@@ -106,8 +106,6 @@ class QemuProvider:
         return self.factory.find(name, await self.factory.machine_spec(spec)) is not None
 
     def from_template(self, name: str) -> Make:
-        """Makes a clone of the template of this name."""
-
         async def make(desktop_id: str, spec: DesktopSpec, folder: Path) -> QemuDesktop:
             with self._progress_of(desktop_id) as progress:
                 machine = await self.factory.machine_spec(spec)

@@ -216,7 +216,6 @@ class MachineFactory:
         _flush(address)
 
     def running_programs(self, address: str) -> list[str]:
-        """Names of the programs in a machine."""
         return running_programs(address)
 
     def initialise_clone(self, address: str, template: Template) -> None:
@@ -229,7 +228,6 @@ class MachineFactory:
         set_clock(address)
 
     def endpoints(self, running: Machine, machine: MachineSpec) -> Endpoints:
-        """Where a clone is reached."""
         return Endpoints(
             console="qmp",
             qmp=str(running.vm.folder / CONSOLE),

@@ -30,8 +30,6 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 @dataclass
 class X11Desktop:
-    """One desktop and its sandbox."""
-
     folder: Path
     spec: DesktopSpec
     is_sandboxed: bool

@@ -27,8 +27,6 @@ POLL_S = 0.05
 
 
 class SandboxDesktop(Desktop):
-    """One sandbox."""
-
     def __init__(self, vendor: SandboxVendor, sandbox: Sandbox, *, lossless_only: bool) -> None:
         self._agent = SandboxAgent(vendor, sandbox)
         self._console = SandboxConsole(vendor, sandbox, self._agent, lossless_only=lossless_only)

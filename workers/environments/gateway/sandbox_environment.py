@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 
 
 class GatewayEnvironment:
-    """A sandbox with a task on it."""
-
     provider = "gateway"
 
     def __init__(self, vendor: SandboxVendor, sandbox: Sandbox, request: EnvironmentRequest) -> None:

@@ -23,8 +23,6 @@ from workers.desktops.agent_contract import ExecResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxRequest:
-    """A wanted sandbox."""
-
     image: str
     """The vendor's name of it; "" = its default."""
     width: int
@@ -38,8 +36,6 @@ class SandboxRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A running sandbox."""
-
     sandbox_id: str
     session_id: str
     """Goes with every call into the sandbox."""

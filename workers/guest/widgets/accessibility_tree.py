@@ -49,8 +49,6 @@ Ask = Callable[["Node"], Iterable[Question]]
 
 @dataclass(slots=True)
 class Node:
-    """One widget."""
-
     ref: Ref
     parent: Ref
     index: int
@@ -75,7 +73,6 @@ def everything(node: Node) -> Iterable[Question]:
 
 
 def text_of_terminals(node: Node) -> Iterable[Question]:
-    """Of terminals that are seen."""
     if node.role == "terminal" and "showing" in node.states:
         yield TEXT
 
@@ -162,8 +159,6 @@ class TreeReader:
 
 
 class Reading:
-    """One read."""
-
     def __init__(
         self, bus: Bus, toolkits: dict[str, str], ask: Ask, expected: dict[Ref, tuple[Question, ...]]
     ) -> None:

@@ -26,7 +26,6 @@ def text(value: str) -> bytes:
 
 
 def texts(*values: str) -> bytes:
-    """Several strings."""
     body = b""
     for value in values:
         body += bytes(-len(body) % 4) + text(value)

@@ -103,5 +103,4 @@ def escaped(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """In an attribute."""
     return SPECIAL.sub(lambda found: IN_QUOTES[found[0]], printable(text))

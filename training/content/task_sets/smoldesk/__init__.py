@@ -41,7 +41,6 @@ NUM_UNINFORMATIVE = 300
 
 
 def generate(seed: int = 0) -> list[Task]:
-    """All tasks."""
     return _generate("smoldesk", HELDOUT, seed)
 
 

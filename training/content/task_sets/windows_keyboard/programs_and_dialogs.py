@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program."""
-
     command: str
     """What the Run dialog starts."""
     title: str

@@ -55,8 +55,6 @@ def _files_of(entry: ReplayEntry) -> Iterator[tuple[str, str | bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedDocument:
-    """One document of an archive that is open."""
-
     archive: ZipFile
     name: str
 
