@@ -10,7 +10,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from webapp.ui.templatetags.deskhand import number, percent
+from webapp.ui.templatetags.deskhand import icon, number, percent
 
 register = template.Library()
 
@@ -27,6 +27,23 @@ def element(content: str, name: str, classes: str, label: str = "") -> SafeStrin
     words = format_html(' aria-label="{}"', label) if label else ""
     shown = format_html('<{0} class="{1}"{2}>{3}</{0}>', name, classes, words, mark_safe(content))
     return shown if content.strip() else mark_safe("")
+
+
+@register.simple_block_tag
+def panel_head(content: str, title: str, id: str = "") -> SafeString:
+    """The head of a panel: its title, and a hint beside it."""
+    shown = format_html(' id="{}"', id) if id else ""
+    head = '<div class="panel-head"><h2{}>{}</h2><span class="hint">{}</span></div>'
+    return format_html(head, shown, title, mark_safe(content))
+
+
+@register.simple_block_tag
+def notice(content: str, tone: str, *, role: str = "", classes: str = "") -> SafeString:
+    """A notice of the tone good, info, warning or bad."""
+    sign = icon({"good": "check", "info": "info"}.get(tone, "alert"))
+    words = format_html(' role="{}"', role) if role else ""
+    shown = '<div class="notice tone-{}"{}>{}<div>{}</div></div>'
+    return format_html(shown, f"{tone} {classes}".strip(), words, sign, mark_safe(content))
 
 
 @register.simple_block_tag(takes_context=True)
