@@ -5,8 +5,6 @@ The database stays the queue of record. What the scheduler says of a job is show
 has claimed its experiment, all goes as with any gpu worker.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 

@@ -1,7 +1,5 @@
 """Nodes of a cluster's job that wait for each other: the first one leads, the others look for its call."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, Experiment, ExperimentStatus, GangMember

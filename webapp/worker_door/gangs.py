@@ -1,7 +1,5 @@
 """The hosts of an attempt that is spread over several: called by the first, each tells where it listens."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from kombu.exceptions import OperationalError
 

@@ -6,8 +6,6 @@ The exit code is 0 when the attempt ended as planned, also by the scheduler's si
 Of a job on several nodes the first leads: it begins when all have come.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

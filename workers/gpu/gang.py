@@ -1,7 +1,5 @@
 """An attempt over several hosts: all of them come in time, or it ends and is placed anew."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import socket

@@ -6,8 +6,6 @@ What happens to the attempt is decided where it runs: here only ranks are starte
 why this host left is reported.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

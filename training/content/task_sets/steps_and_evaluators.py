@@ -1,7 +1,5 @@
 """Builders of what a generated task holds: the oracle's actions, set-up steps and evaluators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.contracts.types import Action, ActionKind

@@ -1,7 +1,5 @@
 """What the dispatcher asks of a scheduler of a cluster."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection

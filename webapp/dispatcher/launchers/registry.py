@@ -1,7 +1,5 @@
 """Which launcher DESKHAND_GPU_LAUNCHER names."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Writes that follow a cluster's scheduler: where an experiment was queued there, and how its job went."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.utils import timezone
 

@@ -3,8 +3,6 @@
 booting (agent) -> agent_up (login typed, session answers) -> logged_in (right size, at rest) -> ready
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ The password exists in three places only: the store, this module's local variabl
 QEMU takes. It is no `Action`, so nothing that records actions can meet it, and errors name the secret only.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ What differs is in `WindowsMachineFactory`: plain hardware, the guest agent on a
 of the template's start. Clones wake up logged in.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -12,8 +12,6 @@ at any size.
 With AdamW, divide the learning rate by `width`: a unit now moves by the sum over the copies that it reads.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

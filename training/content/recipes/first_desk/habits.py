@@ -9,8 +9,6 @@ greedily wrong, and a reward can tell it which of its ways is right. Which answe
 generated anew at each visit; a fixed one would be learned by heart, and the policy would be sure of it.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

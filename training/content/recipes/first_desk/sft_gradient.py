@@ -1,7 +1,5 @@
 """The gradient of one SFT step, in one process without sharding: collation, policy, likelihood."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from training.batch.collate import Pixels, collate

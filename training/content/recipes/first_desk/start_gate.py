@@ -5,8 +5,6 @@ A trajectory counts as right when the completion of every turn does what the ora
 counts for the product is measured on desktops, by `benchmarks/training/first_desk.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

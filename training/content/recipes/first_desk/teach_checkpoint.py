@@ -8,8 +8,6 @@ DEMONSTRATIONS is what `scripts/record_demonstrations.py --more-screens 1100` wr
 `start_gate` what a start must show. The exit status is 1 when it does not: take another seed.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import random

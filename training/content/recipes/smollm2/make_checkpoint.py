@@ -6,8 +6,6 @@ that transformers reads. What quantisation lost stays lost: the folder's card sa
 `make model-smollm2` fetches the package and calls this.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -5,8 +5,6 @@ Qwen's special tokens, chat template, image processor settings) and is loaded by
 `from_pretrained` calls. Only the sizes are small: about 0.9 million parameters.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

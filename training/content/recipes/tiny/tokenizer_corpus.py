@@ -1,7 +1,5 @@
 """The texts that the tiny tokenizer is trained on: what first-desk's tasks say and what an agent answers."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Literal

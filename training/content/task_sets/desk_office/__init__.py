@@ -10,8 +10,6 @@ Every kind of job gives two train tasks and one held-out task, whose words no tr
 Everything follows from the seed. Oracles press keys and click, and write no file themselves.
 """
 
-from __future__ import annotations
-
 from training.content.task_sets.desk_office import (
     browser,
     calc,

@@ -3,8 +3,6 @@
 Each page says in its title what was done to it, so the window's title is what evaluators read.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

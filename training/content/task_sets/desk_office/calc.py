@@ -1,7 +1,5 @@
 """Jobs in LibreOffice Calc: values, formulas, rows, order, faces and copies as CSV."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

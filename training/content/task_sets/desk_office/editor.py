@@ -1,7 +1,5 @@
 """Jobs in the text editor (mousepad): lines, words, files, and its own settings."""
 
-from __future__ import annotations
-
 import random
 
 from training.content.task_sets.desk_office.kinds import (

@@ -1,7 +1,5 @@
 """Jobs in the file manager (pcmanfm): open, rename, make, move, copy and delete."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Jobs in LibreOffice Impress: slides and what stands on them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the files of desk-office share: kinds of jobs, their words by split, first windows, evaluators."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Small OpenDocument files (1.3), byte for byte the same from the same values."""
 
-from __future__ import annotations
-
 import base64
 import io
 import zipfile

@@ -1,7 +1,5 @@
 """Jobs that need two or three programs: what one shows goes into another."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

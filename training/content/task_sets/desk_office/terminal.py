@@ -1,7 +1,5 @@
 """Jobs in a terminal (xterm): count, filter, sort, pack and arrange files with the shell's own tools."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs in LibreOffice Writer: paragraphs, faces, styles, words, tables, pages and copies as PDF."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -10,8 +10,6 @@ Everything follows from the seed: task N of a family is the same whatever the co
 centres in `task.oracle["widgets"]` are computed from the same numbers that place the windows.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from typing import Any

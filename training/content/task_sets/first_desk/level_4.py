@@ -5,8 +5,6 @@ replace  mousepad   replace a note's text and save
 rename   pcmanfm    rename the only file of a folder
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Panel specs: the windows that `deskhand-panel` shows, and the evaluator of their result."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any
 

@@ -11,8 +11,6 @@ Held-out tasks have other words, numbers divisible by 7 and other grids. `genera
 tasks and a third split instead, for choosing rates and steps, so that held-out tasks stay unseen.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The families of smoldesk, a builder each: the screen, the instruction, what counts, and the oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

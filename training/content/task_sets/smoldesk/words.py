@@ -1,7 +1,5 @@
 """The words of smoldesk: one list for each split, with no word in two of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 KEYS = (("ctrl", "s"), ("ctrl", "a"), ("F2",), ("Return",), ("Escape",), ("Delete",))

@@ -10,8 +10,6 @@ seed picks the words of levels 2 to 4. Titles are those of an English Windows; n
 ask for a password, and every oracle uses the keyboard alone. Ten tasks are held out, from every level some.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ None of them asks for rights. Of the programs, some are missing in some editions
 24H2): their tasks fail verification there and are left out by it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Builders of what a Windows task holds: the oracle's keyboard actions, set-up steps and evaluators."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

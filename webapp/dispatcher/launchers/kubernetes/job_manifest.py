@@ -1,7 +1,5 @@
 """The Job of one attempt, from the operator's PodTemplate."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

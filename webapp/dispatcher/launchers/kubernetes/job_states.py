@@ -1,7 +1,5 @@
 """What the cluster says of a Job and of its pods, in its own words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

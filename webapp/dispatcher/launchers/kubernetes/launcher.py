@@ -1,7 +1,5 @@
 """One Job per attempt, by the API of the cluster that this machine or pod belongs to."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """One batch job per attempt. Its name carries this installation's mark; its number is its name here."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

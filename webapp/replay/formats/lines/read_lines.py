@@ -1,7 +1,5 @@
 """The lines of a file, whichever way they end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
