@@ -5,6 +5,8 @@ That is nothing for a page; what every turn of a thousand desktops reports goes 
 named by their fields.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain

@@ -1,5 +1,7 @@
 """What a form of files is made of."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

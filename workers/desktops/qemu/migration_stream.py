@@ -13,6 +13,8 @@ migration/ram.c and savevm.c, without compression; whatever else is met is refus
 A process of its own: the desk host's loop must not wait for a walk over a quarter of a million pages.
 """
 
+from __future__ import annotations
+
 import mmap
 import struct
 import sys

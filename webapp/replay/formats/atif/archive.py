@@ -3,6 +3,8 @@
 entry-12/trajectory.json    entry-12/images/SHA.png
 """
 
+from __future__ import annotations
+
 import json
 import struct
 import zlib

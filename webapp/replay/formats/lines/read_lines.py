@@ -1,5 +1,7 @@
 """The lines of a file, whichever way they end."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice

@@ -1,5 +1,7 @@
 """The rows of a Parquet table, group by group."""
 
+from __future__ import annotations
+
 from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
