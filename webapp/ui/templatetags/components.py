@@ -1,12 +1,14 @@
 """Shapes that many pages repeat, and texts that are longer than a line of a template."""
 
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.db.models import Model
 from django.template.loader import render_to_string
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -67,6 +69,22 @@ def styles(*names: str) -> SafeString:
     """Links to style sheets of static/css."""
     links = ((static(f"css/{name}.css"),) for name in names)
     return format_html_join("\n", '<link rel="stylesheet" href="{}">', links)
+
+
+@register.simple_tag
+def thumb(frame: str) -> SafeString:
+    """A small screenshot in a list; an empty place without one."""
+    image = '<img src="/frames/{}.thumb.jpg" alt="" loading="lazy" decoding="async">'
+    return format_html('<span class="thumb">{}</span>', format_html(image, frame) if frame else "")
+
+
+@register.simple_tag
+def list_id(trajectory: Any) -> SafeString:
+    """A trajectory in a list: its last screen and its number, which lead to its page."""
+    url, shown = reverse("trajectory-detail", args=[trajectory.pk]), thumb(trajectory.list_frame)
+    return format_html(
+        '<a class="list-id" href="{}">{}<span><b>#{}</b></span></a>', url, shown, trajectory.pk
+    )
 
 
 @register.simple_tag
