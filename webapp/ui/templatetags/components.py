@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django import template
 from django.db.models import Model
+from django.template.defaultfilters import capfirst
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import reverse
@@ -118,6 +119,9 @@ def _option(choice: object, chosen: object) -> tuple[str, str, object]:
 
 
 @register.inclusion_tag("parts/filter_select.html")
-def filter_select(name: str, label: str, values: Iterable[str], value: str) -> dict[str, object]:
-    """A choice that filters a list; `label` stands for no filter."""
-    return {"name": name, "label": label, "values": values, "value": value}
+def filter_select(
+    name: str, label: str, choices: Iterable[Any], value: object, as_is: bool = False
+) -> dict[str, object]:
+    """A choice that filters a list; `label` stands for none. Words get a capital unless `as_is`."""
+    shown = [one if as_is or isinstance(one, tuple) else (one, capfirst(str(one))) for one in choices]
+    return {"name": name, "label": label, "choices": shown, "value": value}
