@@ -1,0 +1,79 @@
+"""On a phone, words stay words: long names and reasons wrap between them and keep their columns."""
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page
+
+from testing.browser.people import People, SignIn
+from testing.evaluation_rows import make_evaluation
+from testing.factories import make_experiment
+from webapp.experiments.models import Attempt, CheckpointRecord, Experiment
+
+NAME = "First desk with a longer name"
+
+
+@pytest.fixture
+def run(people: People) -> Experiment:
+    """A finished one whose verdict is a sentence."""
+    found = make_experiment(
+        team=people.team, owner=people.operator, name=NAME, status="finished", ended_at=timezone.now()
+    )
+    for name, step, won in (("before", 0, 12), ("after", 3, 17)):
+        make_evaluation(found, won=won, total=72, temperature=0.0, name=name, step=step)
+    return found
+
+
+@pytest.fixture
+def phone(sign_in: SignIn, people: People) -> Page:
+    page = sign_in(people.operator)
+    page.set_viewport_size({"width": 390, "height": 844})
+    return page
+
+
+def box(found: Locator) -> dict[str, float]:
+    shown = found.bounding_box()
+    assert shown is not None
+    return dict(shown)
+
+
+def test_the_name_of_an_ended_run_stands_on_a_line_of_its_own(phone: Page, run: Experiment):
+    phone.goto("/")
+    row = phone.locator(".needs li", has_text=NAME)
+    row.get_by_text("Flat").wait_for()
+    assert box(row.locator(".need-text"))["width"] >= 150
+    assert box(row)["height"] < 120
+
+
+def test_the_path_to_a_page_wraps_between_its_names(phone: Page, run: Experiment, people: People):
+    other = make_experiment(team=people.team, name=NAME)
+    phone.goto(f"/experiments/tasks/?id={run.pk}&id={other.pk}")
+    names = phone.locator(".breadcrumbs > *")
+    assert names.count() == 3
+    assert max(box(one)["height"] for one in names.all()) < 24
+
+
+def test_why_an_attempt_was_lost_is_read_in_words(phone: Page, run: Experiment):
+    Attempt.objects.create(
+        experiment=run, number=1, status="lost", reason="gpu worker gpu@vm stopped answering"
+    )
+    phone.goto(f"/experiments/{run.pk}/?tab=attempts")
+    assert box(phone.locator(".attempts .reason"))["width"] >= 150
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_export_of_a_checkpoint_is_a_row_below_its_heads(phone: Page, run: Experiment, width: int):
+    checkpoint = CheckpointRecord.objects.create(
+        experiment=run, step=3, policy_version=3, path="/a/00001-grpo-3"
+    )
+    export = checkpoint.exports.create(dtype="float32", status="finished", path="/a/export", total_bytes=5)
+    phone.set_viewport_size({"width": width, "height": 844})
+    phone.goto(f"/experiments/{run.pk}/?tab=checkpoints")
+    row = phone.locator(f"#export-{export.pk}")
+    assert "underline" not in row.locator("td").nth(1).evaluate(
+        "(cell) => getComputedStyle(cell).textDecoration"
+    )
+    panel = phone.locator(".panel", has=row)
+    assert box(row)["width"] > 0.9 * box(panel)["width"]
+    if width == 1280:
+        heads, cells = panel.locator("th"), row.locator("td")
+        assert [box(one)["x"] for one in heads.all()] == [box(one)["x"] for one in cells.all()]
