@@ -69,6 +69,7 @@ def inbox(request: MemberRequest) -> HttpResponse:
         "queue": queue,
         "counts": counts,
         "num_all": sum(counts.values()),
+        "num_labelled": sum(counts.values()) - counts[Verdict.INBOX],
         "num_flawed": sum(n for one, n in found.flawed.items() if chosen.verdict in (ALL, one)),
         "num_in_filter": sum(counts.values()) if chosen.verdict == ALL else counts[chosen.verdict],
         "verdicts": [(verdict.value, verdict.label, counts[verdict]) for verdict in Verdict],

@@ -59,3 +59,18 @@ def test_a_bulk_label_is_seen_to_run_and_keeps_the_filter_and_the_counts(sign_in
     page.goto("/replay/")
     expect_counts(page, inbox=NUM_MENUS, rejected=NUM_NOTES, all=NUM_NOTES + NUM_MENUS)
     expect(page.get_by_role("button", name=f"Label all {NUM_MENUS:,}")).to_be_visible()
+
+
+def test_a_bulk_label_that_emptied_the_inbox_is_taken_back_by_its_key(sign_in: SignIn, people: People):
+    make_many(people, "menu", NUM_MENUS)
+    page = sign_in(make_user(Role.ANNOTATOR, team=people.team))
+    page.goto("/replay/?family=menu")
+    page.get_by_role("button", name=f"Label all {NUM_MENUS}").click()
+    page.get_by_role("button", name="Accept all").click()
+    expect(page.get_by_text("Press Z to undo")).to_be_visible()
+    expect_counts(page, inbox=0, accepted=NUM_MENUS)
+    page.get_by_role("button", name="Undo your last label").wait_for()
+    page.keyboard.press("z")
+    expect(page.get_by_text(f"{NUM_MENUS} labels undone")).to_be_visible()
+    expect_counts(page, inbox=NUM_MENUS, accepted=0)
+    assert page.url.endswith("/replay/?family=menu")

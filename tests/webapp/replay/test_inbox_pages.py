@@ -183,3 +183,8 @@ def test_coverage_counts_families_by_verdict(web, team):
         "gold": 2,
         "rejected": 0,
     }
+
+
+def test_an_empty_buffer_is_no_matter_of_filters(web):
+    assert "The buffer is empty" in page_text(web.get("/replay/list/"))
+    assert "No entry fits these filters" in page_text(web.get("/replay/list/?family=menu"))
