@@ -6,7 +6,9 @@ from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
 from testing.browser.people import People, SignIn
-from testing.factories import make_experiment, make_trajectory
+from testing.evaluation_rows import make_evaluation
+from testing.factories import make_experiment, make_task, make_task_set, make_trajectory
+from training.contracts.config import ExperimentConfig
 from webapp.experiments.models import MetricPoint
 from webapp.reports.frozen_content import Choices
 from webapp.reports.models import ReportLink
@@ -56,6 +58,42 @@ def test_a_stranger_reads_the_shared_report(
     stranger.goto(address)
     expect(stranger.get_by_text("No report here")).to_be_visible()
     context.close()
+
+
+def test_a_report_of_two_runs_tells_its_lines_apart_and_is_printed_whole(sign_in: SignIn, people: People):
+    runs = [make_experiment(team=people.team, status="finished") for _ in range(2)]
+    shared = make_task_set(ExperimentConfig().tasks.task_set)
+    tasks = [make_task(task_set=shared) for _ in range(30)]
+    names = [f"reward/{name}" for name in ("score", "parsable", "refused", "turns")]
+    for run in runs:
+        make_evaluation(run, tasks={task.task_id: (1, 1) for task in tasks})
+        points = [
+            MetricPoint(experiment=run, name=name, step=step, value=step) for name in names for step in (1, 2)
+        ]
+        MetricPoint.objects.bulk_create(points)
+    choices = Choices([run.pk for run in runs], charts=["Reward terms"], with_tasks=True)
+    version = write_version(team=people.team, user=people.operator, title="Two", text="", choices=choices)
+    page = sign_in(people.operator)
+    page.goto(f"/reports/{version.report_id}/v/1/")
+    expect(page.locator(".legendtext")).to_have_count(2 * len(names))
+    lines = page.locator(".js-plotly-plot").evaluate(
+        "(plot) => plot.data.map(({ line }) => `${line.color} ${line.dash}`)"
+    )
+    assert len(set(lines)) == 2 * len(names)
+    hidden = page.locator(".legendtext").evaluate_all(
+        """(texts) => {
+            const inner = document.querySelector(".legend .bg").getBoundingClientRect();
+            return texts.filter((text) => text.getBoundingClientRect().bottom > inner.bottom + 1).length;
+        }"""
+    )
+    assert hidden == 0, "names below the end of the legend"
+
+    page.emulate_media(media="print")
+    cut = page.locator(".report-table").evaluate_all(
+        "(tables) => tables.filter((one) => one.scrollHeight > one.clientHeight + 1).length"
+    )
+    assert cut == 0
+    expect(page.get_by_text(tasks[-1].task_id)).to_be_visible()
 
 
 def test_a_stranger_with_an_expired_link_is_told_so_and_sees_nothing_else(

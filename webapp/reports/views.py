@@ -168,7 +168,8 @@ def _form(
     status: int = 200,
 ) -> HttpResponse:
     rows = Experiment.objects.filter(team=request.membership.team).order_by("-pk").only("pk", "name")
-    experiments = sorted(rows, key=lambda one: one.pk not in choices.experiments)
+    places = {pk: place for place, pk in enumerate(choices.experiments)}
+    experiments = sorted(rows, key=lambda one: places.get(one.pk, len(places)))
     ctx = {
         "report": report,
         "title": title,

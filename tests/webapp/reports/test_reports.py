@@ -199,3 +199,10 @@ def test_a_report_is_offered_every_experiment_with_the_chosen_ones_ticked(
     assert f'name="id" value="{rows[0].pk}" checked' not in page
     detail = page_text(client.get(f"/experiments/{rows[0].pk}/"))
     assert f'href="/reports/new/?id={rows[0].pk}"' in detail
+
+
+def test_the_experiments_keep_the_order_in_which_they_were_compared(client: Client, operator, team: Team):
+    """What changed is said from the first to the last."""
+    rows = [make_experiment(team=team, name=f"run {number}") for number in range(3)]
+    page = client.get("/reports/new/", {"id": [rows[0].pk, rows[2].pk]})
+    assert [one.pk for one in page.context["experiments"]] == [rows[0].pk, rows[2].pk, rows[1].pk]
