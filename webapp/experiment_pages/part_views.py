@@ -53,7 +53,7 @@ def metrics(request: MemberRequest, pk: int) -> JsonResponse:
     return JsonResponse(
         {
             "panels": panels_of(experiment),
-            "evaluations": evaluation_points(evaluations, experiment),
+            "evaluations": evaluation_points(evaluations),
             "markers": markers_of(experiment, evaluations, series, from_step),
             "alarms": alarm_marks(experiment),
             "series": {name: _as_json(values) for name, values in series.items()},

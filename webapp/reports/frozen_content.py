@@ -91,7 +91,7 @@ def _chart(panel: Panel, experiments: list[Experiment]) -> dict[str, Any]:
                 words = name.partition("/")[2].removesuffix("_s").replace("_", " ")
                 lines.append({"name": f"{label}{words}", **_thinner(series[name])})
         if panel.kind == "success" and len(experiments) == 1:
-            points = evaluation_points(all_evaluations(experiment), experiment)
+            points = evaluation_points(all_evaluations(experiment))
     return {
         "title": panel.title, "unit": panel.unit, "kind": panel.kind, "lines": lines, "evaluations": points,
     }  # fmt: skip
@@ -169,7 +169,7 @@ def _task_table(experiments: list[Experiment]) -> list[dict[str, Any]]:
         ]
         for row in matrix.rows(tasks.only("task_id", "family", "level"))[:MAX_ROWS]
     ]
-    head = ["Task", "Family", "Change", *(column.title for column in columns)]
+    head = ["Task", "Family", "Change, first to last", *(column.title for column in columns)]
     return [{"title": "Tasks (sampled, greedy; ~ solved at a limit)", "head": head, "rows": rows}]
 
 

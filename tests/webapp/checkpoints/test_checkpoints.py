@@ -119,7 +119,7 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
     page = page_text(client.get(f"/experiments/{source.pk}/?tab=checkpoints"))
     assert "30 of 40 held-out tasks" in page
     assert "greedy" in page
-    (point,) = evaluation_points(all_evaluations(source), source)
+    (point,) = evaluation_points(all_evaluations(source))
     assert (point["name"], point["step"], point["num_tasks"]) == ("on demand", 10, 40)
     assert "On demand" in page_text(client.get(f"/experiments/{source.pk}/?tab=evaluations"))
     events = Event.objects.filter(stream=f"experiment.{source.pk}").values_list("type", flat=True)

@@ -32,7 +32,7 @@ def test_an_evaluation_on_demand_is_on_the_axis_of_its_checkpoint() -> None:
         asked = make_experiment(team=experiment.team, evaluates=checkpoint)
         evaluation = make_evaluation(asked, won=1, total=4)
         assert evaluation.checkpoint == checkpoint
-        assert [point["step"] for point in evaluation_points(all_evaluations(asked), asked)] == [step]
+        assert [point["step"] for point in evaluation_points(all_evaluations(asked))] == [step]
     Stage.objects.filter(pk=grpo.pk).update(started_at=now - timedelta(hours=1))
     assert_axes(experiment, points=[5], markers=[("sft", 300), ("grpo", 5)])
     Stage.objects.filter(pk=grpo.pk).update(started_at=None)  # the run is still in its SFT
@@ -41,6 +41,6 @@ def test_an_evaluation_on_demand_is_on_the_axis_of_its_checkpoint() -> None:
 
 def assert_axes(experiment: Experiment, *, points: list[int], markers: list[tuple[str, int]]) -> None:
     found = all_evaluations(experiment)
-    assert [point["step"] for point in evaluation_points(found, experiment)] == points
+    assert [point["step"] for point in evaluation_points(found)] == points
     of_evaluations = [mark for mark in markers_of(experiment, found, {}) if mark["kind"] == "evaluation"]
     assert [(mark["stage"], mark["step"]) for mark in of_evaluations] == markers

@@ -76,8 +76,9 @@ def columns_of(experiments: list[Experiment]) -> list[Column]:
 
 def _title(pair: SuccessPair, experiment: Experiment) -> str:
     found = pair.either
-    if is_on_demand(found, experiment):
-        return f"Step {found.checkpoint.step}, #{found.experiment_id}" if found.checkpoint else "On demand"
+    if found.checkpoint:
+        by = f", #{found.experiment_id}" if is_on_demand(found, experiment) else ""
+        return f"Step {found.checkpoint.step}{by}"
     words = {"before": "Before", "after": "After", "sft": f"SFT {found.step}"}
     return words.get(found.name, f"Step {found.step}")
 

@@ -39,7 +39,8 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
     tab = request.GET.get("tab", "overview")
     limit = NUM_GROUPS if tab == "groups" else NUM_GROUPS_OVERVIEW
     query = request.GET if tab == "groups" else {}
-    chosen = GroupFilter.from_query(query, purpose="" if tab == "groups" else Purpose.TRAIN.value)
+    shown_first = Purpose.EVALUATION if experiment.evaluates_id else Purpose.TRAIN
+    chosen = GroupFilter.from_query(query, purpose="" if tab == "groups" else shown_first.value)
     lost = lost_groups()
     rows = chosen.apply(experiment.groups.filter(is_cancelled=False), experiment)
     if tab != "groups":

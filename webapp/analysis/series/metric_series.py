@@ -8,7 +8,6 @@ from django.db import transaction
 from django.db.models import Q
 
 from webapp.experiments.models import Evaluation, Experiment
-from webapp.experiments.queries.evaluations import is_on_demand
 from webapp.experiments.queries.rows_behind_resume import lost_rows
 
 MAX_POINTS = 600
@@ -84,14 +83,14 @@ def _in_order(line: Line) -> Line:
     return {axis: [numbers[place] for place in order] for axis, numbers in line.items()}
 
 
-def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> list[dict[str, Any]]:
+def evaluation_points(evaluations: list[Evaluation]) -> list[dict[str, Any]]:
     """Held-out success with its 95 % interval, for the success chart; those on demand at their checkpoint.
 
     Those of the SFT stage are left out: they count its own steps, and have a chart of their own.
     """
     return [
         {
-            "name": "on demand" if is_on_demand(found, experiment) else found.name,
+            "name": "on demand" if found.checkpoint else found.name,
             "step": found.checkpoint.step if found.checkpoint else found.step,
             "success": found.shown.value,
             "low": found.shown.low,
