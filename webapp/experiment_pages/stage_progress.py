@@ -57,13 +57,15 @@ def stage_views(experiment: Experiment) -> list[StageView]:
     now, stages = timezone.now(), list(experiment.stages.all())
     is_active = experiment.status in ACTIVE_STATUSES
     until = now if is_active else experiment.ended_at  # a failed one is over
+    # Until a further attempt runs, a stage still says how far the one before it came.
+    has_pace = is_active and experiment.status != ExperimentStatus.STARTING
     return [
         StageView(
             stage,
             "Held-out evaluation" if is_evaluation(stages) else stage_title(stage.name),
             stage_fraction(stage) * 100,
             _seconds(stage.started_at, stage.ended_at or until),
-            stage_eta(stage, now) if is_active else None,
+            stage_eta(stage, now) if has_pace else None,
         )
         for stage in stages
     ]

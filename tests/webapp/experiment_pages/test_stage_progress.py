@@ -93,6 +93,16 @@ def test_a_night_between_two_attempts_is_not_the_pace():
     assert eta(experiment) == pytest.approx(300, rel=0.02)
 
 
+def test_what_a_lost_attempt_did_is_not_the_pace_of_the_next_one():
+    """One of three steps was made; the next attempt has begun and loads its model."""
+    experiment = run_of(make_team(), ("grpo", "running", 1, 3, 60, None), status="starting")
+    make_attempt(experiment, number=1)
+    make_attempt(experiment, number=2, resumed_step=0)
+    (view,) = stage_views(experiment)
+    assert view.eta is None
+    assert eta(experiment) is None
+
+
 def test_before_anything_is_measured_no_time_is_named():
     assert eta(run_of(make_team(), ("grpo", "running", 0, 60, 1, None))) is None
     assert eta(run_of(make_team(), ("evaluation-before", "running", 0, 20, 1, None))) is None
