@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from training.contracts.plain_errors import in_plain_words
 from training.contracts.types import Task
 
 OSWORLD_SCREEN = (1920, 1080)
@@ -67,7 +68,8 @@ def task_from_osworld(
         )
     except ValidationError as error:
         found = (
-            (".".join(map(str, item["loc"])).replace("task_id", "id"), item["msg"]) for item in error.errors()
+            (".".join(map(str, item["loc"])).replace("task_id", "id"), in_plain_words(item["msg"]))
+            for item in error.errors()
         )
         raise _refused(where, *found) from error
     except TypeError as error:  # config or screen is no list
@@ -76,7 +78,7 @@ def task_from_osworld(
 
 def _refused(where: str, *problems: tuple[str, str]) -> LoadError:
     path, text = problems[0]
-    gap = "" if not path else f"{path} " if text.startswith("is ") else f"{path}: "
+    gap = "" if not path else f"{path} " if text.startswith(("is ", "must ")) else f"{path}: "
     return LoadError(f"{where}: {gap}{text}", problems)
 
 

@@ -19,7 +19,7 @@ from webapp.tasks_library.proposed.task import Proposal, propose
 from webapp.tasks_library.queries.verifications import verification_of
 from webapp.tasks_library.services.drafts import try_task, workbench_name
 from webapp.tasks_library.services.task_sets import get_set, save_task
-from webapp.tasks_library.task_text import Reading, read_task, text_of
+from webapp.tasks_library.task_text import Reading, read_task, text_of, text_to_compare
 from webapp.tasks_library.text_diff import diff_lines
 
 BLANK = {
@@ -118,7 +118,9 @@ def check(request: MemberRequest) -> HttpResponse:
         leak = next((f"split: {reason}" for _, reason in leaking(own, [reading.task])), "")
     changes = []
     if base is not None and reading.task is not None:
-        changes = diff_lines(text_of(base.spec), text_of(reading.task.model_dump(mode="json")))
+        changes = diff_lines(
+            text_to_compare(base.spec), text_to_compare(reading.task.model_dump(mode="json"))
+        )
     ctx = {"reading": reading, "leak": leak, "base": base, "changes": changes}
     return render(request, "tasks_library/parts/check.html", ctx)
 

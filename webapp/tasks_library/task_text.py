@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from training.contracts.plain_errors import in_plain_words
 from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import task_problems
 from training.tasks.task_json import OWN_KEYS, PUBLISHED_KEYS, LoadError, task_from_osworld, to_osworld
@@ -58,6 +59,11 @@ def text_of(spec: dict[str, Any]) -> str:
     return json.dumps(to_osworld(Task.model_validate(spec)), indent=2, ensure_ascii=False)
 
 
+def text_to_compare(spec: dict[str, Any]) -> str:
+    """The same with sorted keys: PostgreSQL does not keep the order in which they were written."""
+    return json.dumps(to_osworld(Task.model_validate(spec)), indent=2, ensure_ascii=False, sort_keys=True)
+
+
 def read_task(text: str) -> Reading:
     """The task that `text` says, with every problem of it at its line."""
     if len(text) > MAX_CHARS:
@@ -65,8 +71,8 @@ def read_task(text: str) -> Reading:
     try:
         values = json_object(text, "")
     except BadValue as error:
-        found = re.search(r"line (\d+) column", error.problem)
-        return Reading(problems=[Problem(error.problem, line=int(found[1]) if found else None)])
+        found, path = re.search(r"line (\d+) column", error.problem), error.field.lstrip(".")
+        return Reading(problems=[Problem(error.problem, path, int(found[1]) if found else None)])
     reading = Reading()
     lines = _Lines(text)
     for path, message, is_refusal in _problems(values, reading):
@@ -114,7 +120,10 @@ def _oracle(actions: Any) -> Iterator[tuple[str, str]]:
             Action.model_validate(action)
         except ValidationError as error:
             item = error.errors()[0]
-            yield ".".join(["oracle.actions", str(index), *map(str, item["loc"])]), item["msg"]
+            yield (
+                ".".join(["oracle.actions", str(index), *map(str, item["loc"])]),
+                in_plain_words(item["msg"]),
+            )
 
 
 def _path_of(place: str) -> str:

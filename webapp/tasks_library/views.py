@@ -32,7 +32,7 @@ from webapp.tasks_library.leakage import leaked, leaked_and_families
 from webapp.tasks_library.queries.verifications import verification_of
 from webapp.tasks_library.services.verifications import MAX_ROUNDS, queue_verification
 from webapp.tasks_library.solve_rates import courses_of
-from webapp.tasks_library.task_text import text_of
+from webapp.tasks_library.task_text import text_to_compare
 from webapp.tasks_library.text_diff import diff_lines
 from webapp.trajectories.models import Trajectory
 
@@ -194,5 +194,5 @@ def _versions(task: TaskRecord) -> dict[str, object]:
     rows = task.task_set.tasks.filter(task_id=task.task_id).select_related("author").order_by("-version")
     versions = list(rows)
     before = next((row for row in versions if row.version < task.version), None)
-    changes = diff_lines(text_of(before.spec), text_of(task.spec)) if before else []
+    changes = diff_lines(text_to_compare(before.spec), text_to_compare(task.spec)) if before else []
     return {"versions": versions, "before": before, "changes": changes}

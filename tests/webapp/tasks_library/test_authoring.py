@@ -154,6 +154,27 @@ def test_the_check_names_unsupported_verbs_and_the_difference(client, operator):
     assert "It can be saved" in page
 
 
+def reversed_keys(value):
+    if isinstance(value, dict):
+        return {key: reversed_keys(value[key]) for key in reversed(value)}
+    return value
+
+
+def test_keys_in_another_order_are_no_difference(client, operator):
+    """PostgreSQL hands the parts of a task back with their keys in an order of its own."""
+    turned = reversed_keys(osworld(level=1))
+    save(client, osworld(level=1))
+    for values in (osworld(level=1), turned):
+        fields = {"text": json.dumps(values), "set": "mine", "task": current().pk}
+        assert "Nothing differs from version 1" in page_text(client.post("/task-editor/check/", fields))
+    save(client, {**turned, "level": 2}, base=current())
+    page = client.get(f"/tasks/mine/{current().pk}/")
+    assert [line.text.strip() for line in page.context["changes"] if line.mark.strip()] == [
+        '"level": 1,',
+        '"level": 2,',
+    ]
+
+
 # --- uploads -----------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ def test_a_complete_task_is_read_and_written_back():
     ("changes", "path", "marked", "problem"),
     [
         ({"id": ""}, "id", '"id"', "is missing"),
-        ({"split": "exam"}, "split", '"split"', "Input should be 'train' or 'heldout'"),
+        ({"split": "exam"}, "split", '"split"', "must be 'train' or 'heldout'"),
         ({"config": [1]}, "config.0", "1", "valid dictionary"),
         (
             {"milestones": [{"name": "", "evaluator": {}}]},
@@ -63,7 +63,7 @@ def test_a_complete_task_is_read_and_written_back():
         ({"level": 0}, "level", '"level"', "must be from 1 to 1000"),
         ({"screen": [10, 20]}, "screen", '"screen"', "each from 200"),
         ({"instruction": " "}, "instruction", '"instruction"', "is empty"),
-        ({"oracle": {"actions": [{"kind": "jump"}]}}, "oracle.actions.0.kind", '"kind"', "should be"),
+        ({"oracle": {"actions": [{"kind": "jump"}]}}, "oracle.actions.0.kind", '"kind"', "must be"),
         (
             {"config": [{"type": "download", "parameters": {"files": []}}]},
             "config.0",
@@ -110,6 +110,11 @@ def test_text_that_is_no_json_is_refused_at_its_line():
 @pytest.mark.parametrize("text", ["[]", '{"id": 1e999}', "[" * 9999, '{"id": "\\u0000", "instruction": "x"}'])
 def test_what_no_database_holds_is_refused(text):
     assert read_task(text).is_refused
+
+
+def test_a_number_that_no_database_holds_is_named():
+    (problem,) = read_task(written(max_turns=10**30)).problems
+    assert (problem.path, problem.text) == ("max_turns", f"larger than {2**63 - 1}")
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys([*GOOD, "split", "level", "screen"], json_values)))
