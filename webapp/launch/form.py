@@ -20,6 +20,7 @@ from training.contracts.config import (
 from training.contracts.config import (
     read_yaml as plain_values_of,
 )
+from training.contracts.plain_errors import in_plain_words
 from webapp.accounts.models import Team
 from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import knobs
@@ -27,12 +28,6 @@ from webapp.experiments.queries.reward_presets import with_saved_terms
 from webapp.launch.sweep_form import FIRST_VALUES
 from webapp.lib.yaml_keys import lines_of, resembling
 
-WORDS = {
-    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
-    "Input should be a valid number, unable to parse string as a number": "must be a number",
-    "Input should be a valid boolean, unable to interpret input": "must be true or false",
-    "Input should be ": "must be ",
-}
 MAX_YAML_CHARS = 100_000
 
 
@@ -146,8 +141,7 @@ def named_errors(error: ConfigError) -> dict[str, str]:
     known = {knob.path for knob in knobs()}
     found: dict[str, str] = {}
     for path, message in error.problems.items():
-        for technical, plain in WORDS.items():
-            message = message.replace(technical, plain)
+        message = in_plain_words(message)
         parts = path.split(".")
         parents = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
         knob = next((parent for parent in parents if parent in known), path)

@@ -95,6 +95,12 @@ def test_what_was_typed_stays_beside_every_error():
     assert "group_size: many" in draft.yaml
 
 
+@pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "1e400"])
+def test_a_number_without_a_value_is_told_to_be_finite(typed: str):
+    draft = read_form(post(optimiser__learning_rate=typed), DEFAULTS)
+    assert draft.errors == {"optimiser.learning_rate": "must be a finite number"}
+
+
 def test_an_impossible_combination_is_named_at_a_field():
     draft = read_form(post(algorithm__kl_coefficient="0.1"), DEFAULTS)
     assert set(draft.errors) == {"algorithm.reference_path"}

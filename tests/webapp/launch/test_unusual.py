@@ -27,6 +27,11 @@ def test_a_rate_tenfold_off_the_presets_warns(factor: float, number: int) -> Non
     assert not list(unusual_values(first_desk(optimiser={"learning_rate": factor * rate}), ""))
 
 
+def test_many_things_are_told_of_as_many() -> None:
+    (check,) = unusual_values(first_desk(evaluation={"num_tasks": 1440}), "first-desk")
+    assert check.detail == "The tasks are 20 times those of the preset (1440, there 72)."
+
+
 def test_a_shorter_run_of_another_seed_is_not_unusual() -> None:
     assert not list(
         unusual_values(first_desk(algorithm={"num_steps": 2}, optimiser={"seed": 977}), "first-desk")

@@ -1,6 +1,7 @@
 """From plain values and YAML to a validated config, and back."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import yaml
@@ -50,6 +51,12 @@ def _plain(item: Any) -> str:
         return "unknown key; remove it or check its spelling"
     if item["type"] in ("tuple_type", "list_type"):
         return "must be a list: [a, b], or [] for none"
+    if (
+        isinstance(item["input"], str | float)
+        and "than" in item["type"]
+        and not isfinite(float(item["input"]))
+    ):
+        return "must be a finite number"  # no bound explains what is wrong with "nan"
     return str(item["msg"]).removeprefix("Value error, ")
 
 

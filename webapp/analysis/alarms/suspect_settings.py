@@ -55,7 +55,9 @@ class Suspect:
             return f"Of {label}, {self.origin} has {other}; this run has {own}."
         times = self.ratio if self.ratio > 1 else 1 / self.ratio
         size = f"{times:.0f} times" if self.ratio > 1 else f"1/{times:.0f} of"
-        return f"The {label} is {size} that of {self.origin} ({self.own}, there {self.other})."
+        is_plural = label.endswith("s") and not label.endswith("ss")
+        verb, that = ("are", "those") if is_plural else ("is", "that")
+        return f"The {label} {verb} {size} {that} of {self.origin} ({self.own}, there {self.other})."
 
 
 def suspect_of(experiment: Experiment, *, before_updates: bool | None) -> Suspect | None:
