@@ -71,7 +71,7 @@ def decimal_number(text: str, field: str, *, low: float = -math.inf, high: float
     plain = text.strip()
     value = float(plain) if DECIMAL.fullmatch(plain) else math.nan
     if not (math.isfinite(value) and low <= value <= high):
-        ends = f" from {low:g} to {high:g}" if math.isfinite(high - low) else ""
+        ends = f" from {low:.10g} to {high:.10g}" if math.isfinite(high - low) else ""
         raise BadValue(field, f"'{shortened(plain)}' is not a number{ends}")
     return value
 

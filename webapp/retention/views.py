@@ -1,6 +1,7 @@
 """The page Storage: what a team keeps, its rules, and what the next run removes."""
 
 from django.contrib import messages
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -43,7 +44,9 @@ def save_rule(request: MemberRequest) -> HttpResponse:
         form.store(request.user)
         messages.success(request, "Rule saved; the dispatcher follows it within minutes.")
     else:
-        messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
+        for field, texts in form.errors.items():  # those of the whole form name their fields themselves
+            name = "" if field == NON_FIELD_ERRORS else f"{field}: "
+            messages.error(request, f"{name}{' '.join(map(str, texts))}")
     return redirect("storage-show")
 
 

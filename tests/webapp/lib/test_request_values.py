@@ -66,6 +66,11 @@ def test_a_decimal_number_is_finite(text):
         decimal_number(text, "temperature")
 
 
+def test_the_range_of_a_decimal_is_written_out():
+    with pytest.raises(BadValue, match="price: '-1' is not a number from 0 to 1000000$"):
+        decimal_number("-1", "price", low=0, high=1e6)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e9, max_value=1e9))
 @settings(max_examples=100)
 def test_every_usual_float_is_read_back(value):

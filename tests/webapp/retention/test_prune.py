@@ -15,6 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_replay_entry, make_team, make_trajectory, make_user
+from testing.page_text import page_text
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import ExperimentStatus
@@ -205,9 +206,20 @@ def test_an_admin_makes_changes_and_deletes_a_rule(client: Client, admin: User, 
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"max_age_days": "-1"}, {"max_gb": "nan"}, {"max_age_days": "9" * 30}, {"experiment": "0"}]
+    ("values", "said"),
+    [
+        ({}, "max_age_days or max_gb: give at least one"),
+        ({"max_age_days": "-1"}, "max_age_days: "),
+        ({"max_gb": "nan"}, "max_gb: "),
+        ({"max_gb": "1e9"}, "max_gb: Ensure this value is less than or equal to 1000000"),
+        ({"max_age_days": "9" * 30}, "max_age_days: at most 36500"),
+        ({"experiment": "0"}, "experiment: "),
+    ],
 )
-def test_a_rule_that_says_nothing_is_refused(client: Client, admin: User, values: dict[str, str]) -> None:
+def test_a_rule_that_says_nothing_is_refused_by_its_field(
+    client: Client, admin: User, values: dict[str, str], said: str
+) -> None:
     page = client.post("/storage/rules/", values, follow=True)
     assert page.status_code == 200
+    assert said in page_text(page)
     assert not RetentionRule.objects.exists()
