@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from training.contracts.outcome import Outcome
 from webapp.replay.filters import MAX_STILL
 from webapp.replay.fit_for_experiments import Fit
 from webapp.replay.models import ReplayEntry
@@ -46,6 +47,7 @@ def checks_of(entry: ReplayEntry, fit: Fit | None) -> list[Check]:
         still_check(entry),
         fit_check(fit),
         reward_check(entry),
+        end_check(entry),
         parse_check(entry),
     ]
     order = {"bad": 0, "warning": 1, "good": 2}
@@ -90,6 +92,13 @@ def reward_check(entry: ReplayEntry) -> Check | None:
         names = ", ".join(str(term["name"]).rpartition(".v")[0] or str(term["name"]) for term in losses)
         return Check("reward", "warning", f"Penalised: {names}")
     return None
+
+
+def end_check(entry: ReplayEntry) -> Check | None:
+    """Did the agent know that it was done?"""
+    if entry.trajectory.outcome is not Outcome.SOLVED_AT_LIMIT:
+        return None
+    return Check("end", "warning", "A limit ended it: it teaches to go on after the task is done")
 
 
 def parse_check(entry: ReplayEntry) -> Check | None:

@@ -34,11 +34,13 @@ def verdicts(rows: list[ReplayEntry]) -> list[str]:
 def test_the_best_of_a_cluster_are_accepted_once_and_never_what_a_person_touched(team, anna: User):
     rows = clustered(team, [0.5, 1.5, 1.0, 2.0])
     weak, human = clustered(team, [1.0], score=0.6), clustered(team, [1.0], source="human")
+    endless = clustered(team, [1.0], status="truncated")
     label_entry(entry=rows[3], user=anna, tags=["look"])
     rule = set_rule(team=team, user=anna, keep=2, audit_share=0.0)
     assert apply_rule(rule) == Applied(accepted=1, rejected=2)
     assert verdicts(rows) == ["rejected", "accepted", "rejected", "inbox"], "the third is beyond the best two"
     assert verdicts([*weak, *human]) == ["inbox", "inbox"], "people judge what scored less, and people's own"
+    assert verdicts(endless) == ["inbox"], "people judge what a limit ended"
     assert ReplayEntry.objects.get(pk=rows[1].pk).tags == ["by-rule"]
     undo_latest(team=team, user=anna)
     assert list(apply_rules()) == [], "what was taken back is a person's to decide"

@@ -3,7 +3,7 @@
 import pytest
 
 from testing.factories import make_replay_entry, make_trajectory
-from webapp.replay.automatic_checks import reward_check
+from webapp.replay.automatic_checks import checks_of, reward_check
 
 pytestmark = pytest.mark.django_db
 
@@ -23,3 +23,9 @@ def test_only_a_success_that_lost_much_is_called_penalised(reward, penalties, sa
     entry = make_replay_entry(trajectory=make_trajectory(reward=reward, score=1.0, terms=terms))
     found = reward_check(entry)
     assert (found.text if found else None) == said
+
+
+@pytest.mark.parametrize(("status", "names"), [("terminated", []), ("truncated", ["end"])])
+def test_a_success_that_a_limit_ended_is_marked(status: str, names: list[str]) -> None:
+    entry = make_replay_entry(trajectory=make_trajectory(reward=1.0, score=1.0, status=status))
+    assert [check.name for check in checks_of(entry, None) if check.tone != "good"] == names

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from training.contracts.number_text import share_text
-from training.contracts.types import Source
+from training.contracts.types import Source, TrajectoryStatus
 from training.statistics.share_interval import wilson_interval
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
@@ -113,6 +113,7 @@ def apply_rule(rule: AcceptanceRule, *, at_most: int = MAX_BULK) -> Applied:
         label_events=None,
         review_items=None,
         trajectory__source=Source.POLICY,
+        trajectory__status=TrajectoryStatus.TERMINATED,  # what a limit ended would teach never to stop
         trajectory__score__gte=rule.min_score,
     )
     waiting = set(fresh.order_by("pk").values_list("pk", flat=True)[:at_most])
