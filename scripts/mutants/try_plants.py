@@ -44,6 +44,7 @@ class Bench:
         self._output = folder.with_suffix(".txt")
         environment = os.environ | {VARIABLE: str(database), "OMP_NUM_THREADS": "1"}
         environment["PYTHONDONTWRITEBYTECODE"] = ""  # nothing is compiled twice
+        environment.pop("DJANGO_SETTINGS_MODULE", None)  # a test session's would load the product
         self._process = subprocess.Popen(
             [sys.executable, "-m", "scripts.mutants.warm_pytest"],
             cwd=folder,

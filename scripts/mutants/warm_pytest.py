@@ -27,6 +27,7 @@ LIBRARIES = (
     "playwright.sync_api",
 )  # fmt: skip
 """Large, and none of them reads Django's settings when it is imported."""
+OURS = frozenset({"training", "webapp", "workers"})
 POLL_S = 0.05
 OPTIONS = (
     "-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p",
@@ -44,6 +45,8 @@ def main() -> None:
         pytest.main(
             ["-q", "--collect-only", "--assert=plain", "-c", os.devnull, "--rootdir", nothing, nothing]
         )
+    if loaded := sorted(OURS & {name.partition(".")[0] for name in sys.modules}):
+        raise RuntimeError(f"loaded before a change is planted, which no test would notice: {loaded}")
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
