@@ -68,6 +68,9 @@ def test_pads_must_be_those_of_the_grids(toy_renderer: Renderer) -> None:
     wrong = replace(sample, images=("a",), grids=((1, 4, 4),))
     with pytest.raises(ValueError, match="0 image pads, but its grids need 4"):
         check_samples([wrong], make_trajectory(), merge_size=2, image_token_id=toy_renderer.image_pad_id)
+    padded = replace(sample, token_ids=(toy_renderer.image_pad_id, *sample.token_ids[1:]))
+    with pytest.raises(ValueError, match="1 image pads, but its grids need 0"):
+        check_samples([padded], make_trajectory(), merge_size=2, image_token_id=toy_renderer.image_pad_id)
 
 
 def test_a_trajectory_without_recorded_logprobs_becomes_a_likelihood_sample(toy_renderer: Renderer) -> None:

@@ -121,6 +121,15 @@ def test_a_heartbeat_of_a_worker_that_is_online_is_one_statement_and_tells_of_th
     assert events() == ["worker.joined"] * 2
 
 
+def test_a_goodbye_that_comes_late_stops_no_later_process_of_its_name():
+    heartbeat: dict[str, Any] = {"name": "env1@h1", "queue": "env", "host": "h1", "version": "1", "slots": 4}
+    for pid in (1, 2):
+        door.beat_worker(**heartbeat, pid=pid, clock_s=0)
+    for pid, status in ((1, "online"), (2, "stopped")):
+        door.stop_worker("env1@h1", pid)
+        assert Worker.objects.get().status == status
+
+
 def test_figures_of_another_hosts_desktop_are_not_written():
     make_host("h1", mirrored_by="env1")
     make_desktop("d2", host="h2", cpu_percent=7.0)

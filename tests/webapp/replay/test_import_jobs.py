@@ -96,6 +96,15 @@ def test_ones_own_export_holds_nothing_new(task: TaskRecord) -> None:
     assert not imports.approve_import(job=job, user=user)
 
 
+def test_what_is_here_twice_is_known_by_the_older_entry() -> None:
+    team = make_team()
+    first = recorded(team)
+    again = offer_to_inbox(trajectory=make_trajectory(group=first.trajectory.group, turns=2))
+    task_set, user = first.trajectory.task.task_set, make_user(Role.ANNOTATOR, team=team)
+    job = check_lines(lines=[export_line(again)], team=team, task_set=task_set, user=user)
+    assert job.known == [[1, first.pk]]
+
+
 def test_a_file_without_a_good_line_fails(task: TaskRecord) -> None:
     job = checked(task, ["{", "\N{DEGREE SIGN}"])
     assert (job.status, job.message, job.num_bad) == ("failed", "No line of it can be read.", 2)

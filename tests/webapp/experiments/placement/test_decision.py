@@ -218,6 +218,17 @@ def test_whom_places_are_kept_for_is_said_of_those_alone_that_come_later() -> No
     assert {pk: wait.kept_for for pk, wait in decide(pool).waits.items()} == {1: None, 2: None, 3: 2}
 
 
+def test_a_worker_is_kept_also_from_one_that_wants_other_gpus_of_it() -> None:
+    """A worker runs one experiment: with the small one on it the overdue one would wait for that, too."""
+    places = tuple(Place(key=f"h/{kind}/{n}", kind=kind) for kind in ("H100", "A100") for n in range(2))
+    workers = [PoolWorker(name=f"gpu{number}@h", places=places) for number in range(2)]
+    held = [Held(pk=9, team=1, worker="gpu0@h", keys=frozenset({"h/H100/0"}))]
+    overdue = Waiting(pk=1, demand=Demand(num_places=2, kind="h100"), num_passed=MAX_PASSES)
+    small = Waiting(pk=2, demand=Demand(kind="a100"))
+    assert not decide(Pool(workers=workers, held=held, waiting=[overdue, small])).assignments
+    assert decide(Pool(workers=workers, held=held, waiting=[small])).assignments
+
+
 def test_small_ones_fill_the_fuller_host() -> None:
     workers = hosts_with_gpus(2, 8, 2)
     held = [Held(pk=9, team=1, worker="gpu0@host1", keys=frozenset(f"host1/{n}" for n in range(5)))]
