@@ -256,8 +256,8 @@ def share(row: Mapping[str, Any], family: str, kind: str) -> float | None:
     look = row["held_out"].get(kind)
     if look is None or family not in look["per_family"]:
         return None
-    won, tried, *_ = look["per_family"][family]
-    return won / tried if tried else None
+    won, tried, at_limit = look["per_family"][family]
+    return (won - at_limit) / tried if tried else None
 
 
 def failed_at_start(row: Mapping[str, Any], groups: int, steps: int = 5) -> float | None:
