@@ -23,6 +23,9 @@ MIN_HISTORY = 5
 """Steps before the running median of the gradient norm means something."""
 PARSE_COLLAPSE_FACTOR = 3.0
 """A jump of the parse-error rate by this factor over the run's median is a collapse, too."""
+ENDLESS_SHARE = 0.25
+LEAST_ENDLESS = 8
+"""Trajectories of a step: fewer may be chance."""
 CHECKPOINT_GRACE = 2
 """A checkpoint is stale when it is older than this many times `checkpoints.every`."""
 
@@ -77,6 +80,20 @@ def truncation(facts: StepFacts) -> Alarm | None:
         "truncation", facts, value, limit,
         f"{share_text(value)} of the trajectories hit a limit before they ended{by_limits(hit)}",
         remedy_of(hit),
+    )  # fmt: skip
+
+
+def endless_successes(facts: StepFacts) -> Alarm | None:
+    """What reaches the state goes on until a limit."""
+    reached, endless = facts.metrics["rollout/success"], facts.metrics["rollout/solved_at_limit"]
+    number = endless * facts.metrics["rollout/num_trajectories"]
+    if number < LEAST_ENDLESS or reached == 0:
+        return None
+    return alarm_above(
+        "endless_successes", facts, endless / reached, ENDLESS_SHARE,
+        f"{share_text(endless / reached)} of the trajectories that solved their task went on until a limit",
+        "Give the score only where the agent ended it (a rewards.preset with ended_score), set "
+        "algorithm.void_turns to no_credit, and take replay entries out that a limit ended.",
     )  # fmt: skip
 
 
@@ -153,6 +170,7 @@ GUARDS: dict[str, Guard] = {
     "grad_norm_explosion": grad_norm_explosion,
     "parse_collapse": parse_collapse,
     "truncation": truncation,
+    "endless_successes": endless_successes,
     "errored_trajectories": errored_trajectories,
     "untrainable_trajectories": untrainable_trajectories,
     "logprob_drift": logprob_drift,

@@ -31,6 +31,7 @@ GUARDS: dict[str, GuardInfo] = {
         ("logprob_drift", "grad_norm_explosion", "entropy_collapse"),
     ),
     "truncation": GuardInfo("Truncation", "rollout/truncation_rate", ("parse_collapse",)),
+    "endless_successes": GuardInfo("Solves, but does not stop", "rollout/solved_at_limit"),
     "all_zero_rewards": GuardInfo(
         "No success", "rollout/success", ("parse_collapse", "truncation", "entropy_collapse")
     ),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import pytest
 
+from benchmarks.report import RESULTS
 from testing.training.sample_values import make_group
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.alarm_limits import AlarmConfig
 from training.contracts.types import Group, Limit, RewardTerm, TrajectoryStatus
 from training.loop.alarm_history import AlarmHistory
-from training.loop.alarms import GUARDS, check_step
+from training.loop.alarms import GUARDS, check_step, endless_successes
 from training.loop.step_facts import StepFacts
 
 HEALTHY = {
@@ -21,6 +23,8 @@ HEALTHY = {
     "rollout/parse_error_rate": 0.02,
     "rollout/truncation_rate": 0.1,
     "rollout/errored_rate": 0.0,
+    "rollout/num_trajectories": 64.0,
+    "rollout/solved_at_limit": 0.02,
     "loss/entropy": 0.5,
     "optimiser/grad_norm": 1.0,
     "sync/drift": 0.001,
@@ -99,6 +103,7 @@ def test_groups_of_successes_are_no_trouble_where_successes_are_imitated() -> No
         ("parse_collapse", facts({"rollout/parse_error_rate": 0.35}), 0.35),
         ("parse_collapse", facts({"rollout/parse_error_rate": 0.2}), 0.2),  # a jump from 2 %
         ("truncation", facts({"rollout/truncation_rate": 0.8}), 0.8),
+        ("endless_successes", facts({"rollout/solved_at_limit": 0.16}), 0.4),
         ("errored_trajectories", facts({"rollout/errored_rate": 0.1}), 0.1),
         ("untrainable_trajectories", facts({"dropped/not_finite": 2.0, "dropped/too_long": 1.0}), 3.0),
         ("logprob_drift", facts({"sync/drift": 0.2}), 0.2),
@@ -114,6 +119,21 @@ def test_each_guard_fires_on_its_own_trouble(name: str, given: StepFacts, value:
     assert alarm.message
     assert alarm.remedy
     assert alarm.step == given.step
+
+
+def test_a_recorded_run_that_learned_never_to_stop_is_named_while_it_trains() -> None:
+    """Six runs of SmolLM2 on real desktops: the first by rejection stops no more after 22 steps."""
+    runs = json.loads((RESULTS / "gpu" / "smoldesk.json").read_text())["figures"]["runs"]
+    fired = {}
+    for name in (f"demonstrated/{arm}/seed {seed}" for arm in ("rejection", "grpo") for seed in range(3)):
+        curves = runs[name]["curves"]
+        for (step, success), (_, solved) in zip(
+            curves["rollout/success"], curves["rollout/solved"], strict=True
+        ):
+            ends = {"rollout/solved_at_limit": success - solved, "rollout/num_trajectories": 128.0}
+            if endless_successes(facts({"rollout/success": success} | ends)):
+                fired.setdefault(name, []).append(step)
+    assert fired == {"demonstrated/rejection/seed 0": list(range(23, 41))}
 
 
 @pytest.mark.parametrize(
@@ -135,6 +155,8 @@ def test_a_solved_task_set_is_no_trouble(sign: dict[str, float]) -> None:
         facts(groups=with_term([0.1] * 8)),  # the score still tells trajectories apart
         facts({"rollout/success": 0.1}, groups=with_term([0.0] * 8)),  # none gets it: no saturation
         facts({"loss/entropy": 0.07}),
+        facts({"rollout/solved_at_limit": 0.09}),  # a part that may end with the next tasks
+        facts({"rollout/solved_at_limit": 0.3, "rollout/num_trajectories": 24.0}),  # seven: too few
         facts({"rollout/parse_error_rate": 0.14}),
         facts({"policy/logprob_gap": 0.14, "async/staleness_mean": 2.0}),
     ],
@@ -224,7 +246,7 @@ def test_a_planned_change_of_temperature_is_no_collapse_and_a_collapse_after_it_
 
 
 def test_every_alarm_of_the_product_has_a_guard() -> None:
-    assert len(GUARDS) == 14
+    assert len(GUARDS) == 15
 
 
 def truncated(limit: Limit, task_turns: int | None = None) -> Group:

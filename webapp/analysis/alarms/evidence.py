@@ -42,6 +42,10 @@ def _truncated(rows: Rows) -> Rows:
     return rows.filter(status=TrajectoryStatus.TRUNCATED).order_by("-num_turns", "id")
 
 
+def _endless(rows: Rows) -> Rows:
+    return _truncated(rows).filter(score__gte=SOLVED_SCORE)
+
+
 def _nearest_to_success(rows: Rows) -> Rows:
     return rows.filter(score__lt=SOLVED_SCORE).order_by("-reward", "id")
 
@@ -65,6 +69,7 @@ def _without_advantage(rows: Rows) -> Rows:
 TRAJECTORIES: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
     "parse_collapse": ("Trajectories with the largest share of unparsable turns", _most_parse_errors),
     "truncation": ("The longest of the truncated trajectories", _truncated),
+    "endless_successes": ("The longest that solved their task and went on", _endless),
     "all_zero_rewards": ("Trajectories that came nearest to success", _nearest_to_success),
     "logprob_gap": ("Trajectories on which engine and trainer differ most", _largest_gaps),
     "logprob_drift": ("Trajectories on which engine and trainer differ most", _largest_gaps),

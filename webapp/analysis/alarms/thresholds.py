@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment
 
-NO_THRESHOLD = {"no_update", "saturated_term", "stale_checkpoint", "rolled_back"}
+NO_THRESHOLD = {"no_update", "saturated_term", "stale_checkpoint", "rolled_back", "endless_successes"}
 """Their limit is no value of a series."""
 
 
