@@ -1,7 +1,6 @@
 """The one settings file: every knob of the installation is an environment variable read here.
 
-Experiment knobs are not here: they are fields of `training.contracts.config`.
-"""
+Experiment knobs are not here: they are fields of `training.contracts.config`."""
 
 import os
 from collections import ChainMap
@@ -287,10 +286,11 @@ LOGGING = {
         LogFormat.TEXT: {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
         LogFormat.JSON: {"()": "training.log_lines.JsonLines"},
     },
+    "filters": {"refusals": {"()": "webapp.lib.refusal_lines.RefusalLines"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "loggers": {
-        "httpx": {"level": "WARNING"},  # it and axes would name every request
-        "axes": {"level": "WARNING"},
+        "django.request": {"filters": ["refusals"]},
+        **dict.fromkeys(("httpx", "axes"), {"level": "WARNING"}),  # they would name every request
         "uvicorn": {"level": "INFO"} if LOG_FORMAT is LogFormat.TEXT else {"handlers": [], "propagate": True},
     },
     "root": {"handlers": ["console"], "level": env_str("DESKHAND_LOG_LEVEL", "INFO")},
