@@ -60,6 +60,13 @@ def test_why_an_attempt_was_lost_is_read_in_words(phone: Page, run: Experiment):
     assert box(phone.locator(".attempts .reason"))["width"] >= 150
 
 
+def test_costs_are_lines_and_no_columns_of_words(phone: Page, run: Experiment):
+    phone.goto(f"/experiments/{run.pk}/?tab=cost")
+    heights = [box(row)["height"] for row in phone.locator(".cost tbody tr").all()]
+    assert heights
+    assert max(heights) < 70
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_export_of_a_checkpoint_is_a_row_below_its_heads(phone: Page, run: Experiment, width: int):
     checkpoint = CheckpointRecord.objects.create(

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import (
+    make_attempt,
     make_experiment,
     make_group,
     make_replay_entry,
@@ -58,6 +59,24 @@ def test_slash_searches_trajectories_and_the_replay_buffer(sign_in: SignIn, peop
         page.keyboard.press("Enter")
         expect(page.locator(found)).to_have_count(1)
         expect(page.locator("[data-search]")).to_have_value(wanted.task.task_id)
+
+
+def test_each_key_of_an_experiments_tabs_can_be_pressed(sign_in: SignIn, people: People):
+    experiment = make_experiment(team=people.team, status="running")
+    make_attempt(experiment)
+    experiment.checkpoints.create(step=1, policy_version=1, path="/none/1")
+    page = sign_in(people.viewer)
+    page.goto(f"/experiments/{experiment.pk}/")
+    assert page.locator("[data-tab]").count() == 11
+    page.keyboard.press("?")
+    keys = page.locator(".shortcuts kbd")
+    expect(keys.first).to_be_visible()
+    assert "10" not in keys.all_text_contents()
+    page.keyboard.press("Escape")
+    tenth = page.locator("[data-tab]").nth(9)
+    name = tenth.get_attribute("data-tab")
+    page.keyboard.press("0")
+    page.wait_for_url(f"**/?tab={name}")
 
 
 def test_trajectories_are_sorted_by_score_and_advantage(sign_in: SignIn, people: People):

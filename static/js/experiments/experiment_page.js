@@ -8,11 +8,12 @@ import { subscribe } from "../lib/live_events.js";
 import { newestOfTile, showTile } from "../lib/server_html.js";
 import { LogTail } from "./log_tail.js";
 
+const TAB_KEYS = "1234567890"; // there is no key for further tabs
 const page = document.getElementById("experiment");
 const onEvent = (handler) => subscribe(page.dataset.stream, page.dataset.after, handler);
 
-for (const [index, tab] of document.querySelectorAll("[data-tab]").entries()) {
-  bind(String(index + 1), tab.firstChild.textContent.trim(), () => tab.click(), "Experiment");
+for (const [index, tab] of [...document.querySelectorAll("[data-tab]")].slice(0, TAB_KEYS.length).entries()) {
+  bind(TAB_KEYS[index], tab.firstChild.textContent.trim(), () => tab.click(), "Experiment");
 }
 
 const holder = document.querySelector("[data-charts]");
