@@ -10,6 +10,7 @@ WORDS = {
 
 
 def in_plain_words(message: str) -> str:
+    message = message.removeprefix("Value error, ")
     for technical, plain in WORDS.items():
         message = message.replace(technical, plain)
     return message

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig
+from training.contracts.plain_errors import in_plain_words
 from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.sweep_plan import (
     GREEDY,
@@ -88,7 +89,7 @@ def read_sweep(post: Mapping[str, Any], config: ExperimentConfig | None) -> Swee
     except ConfigError as refused:
         draft.errors = refused.problems
     except ValidationError as refused:
-        draft.errors = {f"sweep_{item['loc'][0]}": item["msg"] for item in refused.errors()}
+        draft.errors = {f"sweep_{item['loc'][0]}": in_plain_words(item["msg"]) for item in refused.errors()}
     else:
         draft.plan = None if draft.errors else plan
     return draft

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from training.contracts.plain_errors import in_plain_words
 from training.contracts.types import Action, Trajectory, Turn
 from webapp.lib.request_values import BadValue
 from webapp.trajectories.action_words import action_caption
@@ -165,7 +166,7 @@ def _action(key: str, value: Any) -> Action:
     try:
         return Action.model_validate(value)
     except ValidationError as error:
-        raise BadValue(f"edit.actions.{key}", error.errors()[0]["msg"]) from error
+        raise BadValue(f"edit.actions.{key}", in_plain_words(error.errors()[0]["msg"])) from error
 
 
 def as_trained(trajectory: Trajectory, edit: TurnEdit, bad_turns: Collection[int] = ()) -> Trajectory:

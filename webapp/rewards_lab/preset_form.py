@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from training.contracts.config import RewardConfig, RewardPreset
 from training.contracts.config.reward_presets import MAX_TERMS, REWARD_PRESETS
+from training.contracts.plain_errors import in_plain_words
 from training.rewards.expressions import preset_problems
 from webapp.accounts.models import Team
 from webapp.experiments.queries.reward_presets import saved_preset
@@ -67,7 +68,7 @@ def _first(error: ValidationError, rows: list[dict[str, Any]]) -> tuple[str, str
     """The field and what is wrong with it."""
     item = error.errors()[0]
     where: list[Any] = list(item["loc"])
-    message = str(item["msg"]).removeprefix("Value error, ")
+    message = in_plain_words(item["msg"])
     if len(where) > 1 and where[0] == "terms":
         name = rows[where[1]]["term"]
         return " ".join([*map(str, where[2:]), "of", name]) if where[2:] else name, message

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from training.contracts.plain_errors import in_plain_words
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
 from webapp.scanners.kinds.contract import Kind
@@ -22,7 +23,7 @@ def read_definition(values: Any) -> Kind:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:]) or "kind"
-        raise BadValue(where, first["msg"].removeprefix("Value error, ")) from error
+        raise BadValue(where, in_plain_words(first["msg"])) from error
 
 
 def check_allowed(definition: Kind, team: Team) -> None:

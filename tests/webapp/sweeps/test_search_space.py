@@ -24,6 +24,7 @@ def test_values_and_ranges_become_what_the_config_would_hold() -> None:
     [
         (RATE, "use section.setting"),
         ("optimiser.learning_rat = 1e-6", "did you mean optimiser.learning_rate"),
+        (f"{RATE} = a, b", "= a: must be a number"),
         (f"{RATE} = 1e-6, 7", "less than or equal to 1"),
         (f"{RATE} = 1e-6, 1e-6", "twice"),
         (f"{RATE} = 1e-6\n{RATE} = 1e-5", "twice"),

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from pydantic import ValidationError
 
+from training.contracts.plain_errors import in_plain_words
 from training.contracts.types import Task
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
@@ -31,7 +32,7 @@ def ask_for_attacks(*, task: TaskRecord, team_id: int, user: User, chat: dict[st
         model = ChatModel.model_validate(chat)
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadValue(str(first["loc"][0]), first["msg"].removeprefix("Value error, ")) from error
+        raise BadValue(str(first["loc"][0]), in_plain_words(first["msg"])) from error
     if not model.url or not model.model:
         raise BadValue("model", "give the address of a server and the name of its model")
     _check_allowed(model, team_id)

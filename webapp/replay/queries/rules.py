@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from django.db.models import Avg
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from training.contracts.plain_errors import in_plain_words
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue, shortened
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplayUseRecord, Verdict
@@ -47,7 +48,9 @@ class Rules(BaseModel):
             return cls.model_validate(values)
         except ValidationError as error:
             first = error.errors()[0]
-            raise BadValue(".".join(map(str, first["loc"])) or "rules", first["msg"]) from error
+            raise BadValue(
+                ".".join(map(str, first["loc"])) or "rules", in_plain_words(first["msg"])
+            ) from error
 
     def words(self) -> str:
         parts = ["only gold"] if self.only_gold else []
