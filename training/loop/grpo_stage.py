@@ -151,8 +151,8 @@ def _report(
     alarms = check_step(facts)
     experiment.history.remember(metrics, facts.temperature, experiment.config.alarms)
     logger.info(
-        "step %d: reward %.3f success %.0f%% entropy %.3f grad %.3g rollout %.1fs train %.1fs",
-        step, metrics["rollout/reward_mean"], 100 * metrics["rollout/success"],
+        "step %d: reward %.3f solved %.0f%% entropy %.3f grad %.3g rollout %.1fs train %.1fs",
+        step, metrics["rollout/reward_mean"], 100 * metrics["rollout/solved"],
         metrics.get("loss/entropy", 0.0), metrics.get("optimiser/grad_norm", 0.0),
         metrics["time/rollout_s"], metrics["time/train_s"],
     )  # fmt: skip

@@ -11,7 +11,7 @@ from training.loop.alarm_history import AlarmHistory
 from training.rollouts.temperature_schedule import temperature_at
 
 SOLVED_SHARE = 0.9
-"""Success of a step's rollouts from which equal rewards and a sure policy are what was aimed at."""
+"""Share of a step's rollouts, solved, from which equal rewards and a sure policy are what was aimed at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class StepFacts:
 
     @property
     def is_solved(self) -> bool:
-        """True when nearly every rollout of the step solved its task."""
-        return self.metrics["rollout/success"] >= SOLVED_SHARE
+        """True when the agent solved and ended nearly every rollout of the step."""
+        return self.metrics["rollout/solved"] >= SOLVED_SHARE
 
     @property
     def temperature(self) -> float:

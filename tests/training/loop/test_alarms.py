@@ -20,6 +20,7 @@ from training.loop.step_facts import StepFacts
 HEALTHY = {
     "rollout/zero_variance_fraction": 0.25,
     "rollout/success": 0.4,
+    "rollout/solved": 0.38,
     "rollout/parse_error_rate": 0.02,
     "rollout/truncation_rate": 0.1,
     "rollout/errored_rate": 0.0,
@@ -36,7 +37,7 @@ SURE = {"loss/entropy": 0.015, "rollout/zero_variance_fraction": 0.78}
 
 
 def without_update(success: float, steps_before: int = 4) -> StepFacts:
-    given = facts({"rollout/success": success}, steps_without_update=steps_before)
+    given = facts({"rollout/success": success, "rollout/solved": success}, steps_without_update=steps_before)
     metrics = {name: value for name, value in given.metrics.items() if name in ROLLOUT}
     return replace(given, metrics=metrics)
 
@@ -142,8 +143,9 @@ def test_a_recorded_run_that_learned_never_to_stop_is_named_while_it_trains() ->
     ids=["equal rewards", "a sure policy"],
 )
 def test_a_solved_task_set_is_no_trouble(sign: dict[str, float]) -> None:
-    assert check_step(facts({"rollout/success": 0.92} | sign)) == []
-    assert len(check_step(facts({"rollout/success": 0.5} | sign))) == 1
+    assert check_step(facts({"rollout/success": 0.92, "rollout/solved": 0.91} | sign)) == []
+    for solved in (0.5, 0.85):
+        assert len(check_step(facts({"rollout/success": 0.92, "rollout/solved": solved} | sign))) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_step_without_an_update_is_no_trouble_by_itself(given: StepFacts) -> N
     [
         ({"loss/entropy": 0.02}, 2),
         ({"rollout/zero_variance_fraction": 0.75}, 2),
-        ({"rollout/success": 0.95}, 2),
+        ({"rollout/success": 0.95, "rollout/solved": 0.95}, 2),
         ({}, 1),
     ],
 )
