@@ -35,12 +35,12 @@ for _ in range(3000):
     dist.all_reduce(torch.full((4,), 7.0))
 """
 ATTACK = """
-import os, socket, struct, sys, time
+import os, socket, struct, time
 import encodings.idna
 os.setuid(65534)
 ends, tried, lines = time.monotonic() + 40, {}, []
 print("ready", flush=True)
-while time.monotonic() < ends and len(lines) < 400 and os.path.exists(sys.argv[1]):
+while time.monotonic() < ends and len(lines) < 400 and os.path.exists("running"):
     for row in open("/proc/net/tcp").read().splitlines()[1:]:
         where, state = row.split()[1], row.split()[3]
         port = int(where.split(":")[1], 16)
@@ -93,13 +93,13 @@ def test_who_connects_in_the_place_of_a_rank_reads_nothing(tmp_path: Path, tree:
     """In a network of its own, so that nothing else of this machine is attacked."""
     for name, program in (("rank_program.py", RANK), ("attack.py", ATTACK)):
         (tmp_path / name).write_text(program)
-    running = tmp_path / "running"
     launch = f"{sys.executable} -m training.distributed.launch --ranks 2 -m rank_program {tree}"
     script = f"""
-    ip link set lo up; touch {running}
-    {sys.executable} {tmp_path}/attack.py {running} > {tmp_path}/heard & attack=$!
-    {launch} 2> {tmp_path}/said
-    rm {running}; wait $attack
+    cd {tmp_path}  # only from within another user sees what is there: the folders above are root's alone
+    ip link set lo up; touch running
+    {sys.executable} attack.py > heard & attack=$!
+    {launch} 2> said
+    rm running; wait $attack
     """
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
     tmp_path.chmod(0o755)
