@@ -18,6 +18,7 @@ from webapp.experiments.models import (
     GpuSample,
     MetricPoint,
 )
+from webapp.experiments.queries.outcomes import solved_by_agent
 from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import cursor_of
@@ -104,7 +105,7 @@ def _numbers() -> dict[str, Count]:
     return {
         "total": Count("pk"),
         "scored": Count("pk", filter=Q(status__in=[S.TERMINATED, S.TRUNCATED])),
-        "solved": Count("pk", filter=Q(status=S.TERMINATED, score__gte=SOLVED_SCORE)),
+        "solved": Count("pk", filter=solved_by_agent()),
         "solved_at_limit": Count("pk", filter=Q(status=S.TRUNCATED, score__gte=SOLVED_SCORE)),
         "truncated": Count("pk", filter=Q(status=S.TRUNCATED)),
         "errored": Count("pk", filter=Q(status=S.ERRORED)),

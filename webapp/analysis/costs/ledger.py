@@ -16,9 +16,9 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
-from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source
 from webapp.experiments.models import Attempt, Experiment, GpuSample, TeamPrices
+from webapp.experiments.queries.outcomes import solved_by_agent
 from webapp.lib.time_sql_functions import EpochSeconds
 
 HOUR = timedelta(hours=1)
@@ -162,7 +162,7 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
         prompt=Sum("trajectories__num_prompt_tokens"),
         completion=Sum("trajectories__num_completion_tokens"),
         uncounted=Count("trajectories", filter=uncounted),
-        solved=Count("trajectories", filter=by_policy & Q(trajectories__score__gte=SOLVED_SCORE)),
+        solved=Count("trajectories", filter=by_policy & solved_by_agent("trajectories__")),
         accepted=Count("trajectories", filter=Q(trajectories__in=with_entry)),
         number=Count("trajectories"),
     )

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min
 
-from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Experiment
+from webapp.experiments.queries.outcomes import solved_by_agent
 from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 
 MAX_TASKS = 40
@@ -116,7 +116,7 @@ def _counts(rows: Any, by: str) -> Iterable[tuple[Any, int, int, int]]:
     """(task or family, step, scored rollouts, solved ones) of the policy."""
     rows = rows.filter(purpose=Purpose.TRAIN, source=Source.POLICY, score__isnull=False)
     rows = rows.exclude(lost_trajectories()).order_by().values_list(by, "step")
-    return rows.annotate(num=Count("id"), solved=Count("id", filter=Q(score__gte=SOLVED_SCORE)))
+    return rows.annotate(num=Count("id"), solved=Count("id", filter=solved_by_agent()))
 
 
 def _held_out(experiment: Experiment) -> dict[str, tuple[float, float]]:

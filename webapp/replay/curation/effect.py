@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Min, Q, QuerySet
 
-from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Experiment
+from webapp.experiments.queries.outcomes import solved_by_agent
 from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.replay.models import ReplayEntry, ReplayUseRecord
 from webapp.trajectories.models import Trajectory
@@ -88,12 +88,12 @@ def _effect(entry: ReplayEntry, experiment: Experiment, first: int) -> Effect:
 
 def _change(rows: QuerySet[Trajectory], first: int) -> Change:
     """The step of the first injection trained on it at its end: its own tries came before."""
-    before, after, solved = Q(step__lte=first), Q(step__gt=first), Q(score__gte=SOLVED_SCORE)
+    before, after = Q(step__lte=first), Q(step__gt=first)
     return Change(
         **rows.aggregate(
             num_before=Count("id", filter=before),
-            solved_before=Count("id", filter=before & solved),
+            solved_before=Count("id", filter=before & solved_by_agent()),
             num_after=Count("id", filter=after),
-            solved_after=Count("id", filter=after & solved),
+            solved_after=Count("id", filter=after & solved_by_agent()),
         )
     )

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from training.contracts.outcome import SOLVED_SCORE
-from training.contracts.types import Purpose, Source
+from training.contracts.outcome import is_solved
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.trajectories.models import Trajectory
 
 NUM_READ = 5000
@@ -34,7 +34,7 @@ def recent_rates(team_id: int, experiment_id: int | None = None) -> dict[int, Ra
     if experiment_id is not None:
         rows = rows.filter(experiment_id=experiment_id)
     rates: dict[int, Rate] = defaultdict(Rate)
-    for task_id, score in rows.order_by("-id").values_list("task_id", "score")[:NUM_READ]:
+    for task_id, status, score in rows.order_by("-id").values_list("task_id", "status", "score")[:NUM_READ]:
         rates[task_id].num += 1
-        rates[task_id].num_solved += (score or 0.0) >= SOLVED_SCORE
+        rates[task_id].num_solved += is_solved(TrajectoryStatus(status), score)
     return dict(rates)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from training.contracts.outcome import SOLVED_SCORE
+from training.contracts.outcome import Outcome
 from webapp.live.models import Stream
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.queries.branches import root_of
@@ -43,7 +43,7 @@ class TreeRow:
 
     @property
     def is_solved(self) -> bool:
-        return (self.trajectory.score or 0.0) >= SOLVED_SCORE
+        return self.trajectory.outcome is Outcome.SOLVED
 
 
 @dataclass

@@ -8,7 +8,7 @@ from django.db.models import Case, CharField, QuerySet, Subquery, Sum, TextField
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.number_text import plural
-from training.contracts.outcome import SOLVED_SCORE
+from training.contracts.outcome import Outcome
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.lib.statements.json_keys import text_of
 from webapp.live.models import Stream
@@ -54,7 +54,7 @@ class LaneRow:
 
     @property
     def is_solved(self) -> bool:
-        return (self.trajectory.score or 0.0) >= SOLVED_SCORE
+        return self.trajectory.outcome is Outcome.SOLVED
 
     @property
     def is_errored(self) -> bool:

@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from training.contracts.outcome import Outcome
 from webapp.accounts.access import member
 from webapp.analysis.evaluations.success_pairs import TaskOutcomes, task_outcomes
 from webapp.experiments.models import Evaluation, TaskRecord
@@ -29,16 +30,11 @@ class Side:
 
     @property
     def solved(self) -> list[Trajectory]:
-        return [one for one in self.members if is_solved(one)]
+        return [one for one in self.members if one.outcome is Outcome.SOLVED]
 
     @property
     def failed(self) -> list[Trajectory]:
-        return [one for one in self.members if not is_solved(one)]
-
-
-def is_solved(trajectory: Trajectory) -> bool:
-    """With a full score, as evaluations count."""
-    return (trajectory.score or 0.0) >= 1 - 1e-9
+        return [one for one in self.members if one.outcome is not Outcome.SOLVED]
 
 
 @require_safe
