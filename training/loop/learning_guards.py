@@ -54,14 +54,21 @@ def no_update(facts: StepFacts) -> Alarm | None:
     value, limit = facts.history.steps_without_update + 1, facts.config.alarms.steps_without_update
     if value < limit:
         return None
-    why = "every group failed" if facts.metrics["rollout/success"] == 0 else "no group's rewards differed"
     return alarm_of(
         "no_update", facts, value, limit,
-        f"no update was made in {value} steps: {why}",
+        f"no update was made in {value} steps: {_why_none(facts)}",
         "Demonstrate the failing tasks (take over, or accept successes) and enable replay, or imitate "
         "them first (sft.source).",
         severity="critical",
     )  # fmt: skip
+
+
+def _why_none(facts: StepFacts) -> str:
+    if facts.metrics["rollout/success"] == 0:
+        return "every group failed"
+    if imitates_successes(facts.config.algorithm):
+        return "no trajectory that solved its task was ended by the agent"
+    return "no group's rewards differed"
 
 
 def settled(facts: StepFacts) -> Alarm | None:

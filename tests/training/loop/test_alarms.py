@@ -176,6 +176,12 @@ def test_steps_without_an_update_say_why(success: float, why: str) -> None:
     assert (alarm.value, alarm.limit, alarm.severity) == (5, 5, "critical")
 
 
+def test_an_imitation_without_an_update_says_what_it_lacks() -> None:
+    config = ExperimentConfig.model_validate({"algorithm": {"name": "rejection_fine_tuning"}})
+    (alarm,) = check_step(replace(without_update(0.5), config=config))
+    assert alarm.message.endswith("no trajectory that solved its task was ended by the agent")
+
+
 @pytest.mark.parametrize(
     "given", [without_update(0.0, 3), without_update(0.95)], ids=["one step too few", "solved"]
 )
