@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pytest
 
-from benchmarks.report import RESULTS
+from testing.recorded_runs import smoldesk_runs
 from testing.training.sample_values import make_group
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.alarm_limits import AlarmConfig
@@ -124,10 +123,9 @@ def test_each_guard_fires_on_its_own_trouble(name: str, given: StepFacts, value:
 
 def test_a_recorded_run_that_learned_never_to_stop_is_named_while_it_trains() -> None:
     """Six runs of SmolLM2 on real desktops: the first by rejection stops no more after 22 steps."""
-    runs = json.loads((RESULTS / "gpu" / "smoldesk.json").read_text())["figures"]["runs"]
     fired = {}
     for name in (f"demonstrated/{arm}/seed {seed}" for arm in ("rejection", "grpo") for seed in range(3)):
-        curves = runs[name]["curves"]
+        curves = smoldesk_runs()[name]["curves"]
         for (step, success), (_, solved) in zip(
             curves["rollout/success"], curves["rollout/solved"], strict=True
         ):

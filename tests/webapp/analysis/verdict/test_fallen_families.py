@@ -1,14 +1,10 @@
 """Families that fell while a run got better, by a run as it was recorded on real desktops."""
 
-import json
-from functools import cache
-from typing import Any
-
 import pytest
 
-from benchmarks.report import RESULTS
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_task_set
+from testing.recorded_runs import smoldesk_runs
 from training.contracts.types import Task
 from training.planning.presets import load_preset
 from webapp.analysis.verdict.sentence import described
@@ -18,15 +14,9 @@ from webapp.experiments.models import Experiment, TaskRecord
 pytestmark = pytest.mark.django_db
 
 
-@cache
-def recorded() -> dict[str, Any]:
-    """The runs of SmolLM2 on smoldesk: name -> evaluations by task, curves."""
-    return json.loads((RESULTS / "gpu" / "smoldesk.json").read_text())["figures"]["runs"]
-
-
 def run_of(name: str) -> Experiment:
     """A recorded run in the database, as its trainer reported it."""
-    one = recorded()[name]
+    one = smoldesk_runs()[name]
     experiment = finished_run({task for look in one["looks"] for task in look["by_task"]})
     for look in sorted(one["looks"], key=lambda look: look["step"]):
         counts = {family: (found["solved"], found["draws"], 0) for family, found in look["families"].items()}
