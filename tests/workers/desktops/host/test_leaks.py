@@ -24,12 +24,15 @@ def test_the_group_of_a_machine_that_becomes_a_template_is_no_leftover(tmp_path:
 
 def test_a_process_that_names_the_folder_of_no_living_desktop_is_left_over(tmp_path: Path):
     files = DesktopFiles(tmp_path / "host")
-    code = [sys.executable, "-c", "input()"]
+    code = [sys.executable, "-c", "print(flush=True); input()"]
     lost, kept = (
-        subprocess.Popen([*code, f"{files.folders}/{name}/x"], stdin=subprocess.PIPE)
+        subprocess.Popen([*code, f"{files.folders}/{name}/x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for name in ("dbadcaf-1", "dcafe00-3")
     )
     try:
+        for process in (lost, kept):
+            assert process.stdout
+            process.stdout.readline()  # for a moment after its start a process has no command line
         watch = LeakWatch(files)
         watch.look(["dcafe00-3"])
         watch.look(["dcafe00-3"])
