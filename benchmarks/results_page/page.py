@@ -37,7 +37,7 @@ not when sampled is called *sharpened*, not learned.
 until the limit. `first-desk.v2` pays only what the agent ended, and `void_turns: no_credit` lets no turn \
 without an action have a positive advantage. Single steps still had up to 18 % of unparsable turns.
 - Imitate only what the agent ended. One of three rejection runs of SmolLM2 took successes that a limit \
-ended as well, and learned never to stop. Since then no algorithm takes them; First desk learns as much \
+ended as well, and learned never to stop. Imitation leaves them out since; First desk learns as much by it \
 (one seed: 92 % greedily, 85 % sampled).
 - On one shared GPU train in turns. With GPUs for each side, one step ahead gives up to 1.7 times as many \
 trajectories; two steps ahead need a lower rate, and can fall back late.
