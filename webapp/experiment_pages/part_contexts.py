@@ -192,9 +192,11 @@ def evaluations(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def _families(per_family: dict[str, list[int]]) -> list[Context]:
+    """What the agent solved and ended of each."""
+    counts = [(name, won - sum(cut), total) for name, (won, total, *cut) in sorted(per_family.items())]
     return [
         {"name": name or "all", "won": won, "total": total, "percent": 100 * won / total if total else 0}
-        for name, (won, total, *_) in sorted(per_family.items())
+        for name, won, total in counts
     ]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.accounts.models import Team
-from webapp.analysis.evaluations.success_pairs import task_outcomes
-from webapp.analysis.evaluations.task_matrix import Kind, TaskMatrix, at_limit, columns_of, mark
+from webapp.analysis.evaluations.success_pairs import at_limit, task_outcomes
+from webapp.analysis.evaluations.task_matrix import Kind, TaskMatrix, columns_of, mark
 from webapp.analysis.series.chart_panels import PANELS, Panel
 from webapp.analysis.series.metric_series import evaluation_points, series_of
 from webapp.experiment_pages.comparison import MAX_COMPARED, differences

@@ -153,6 +153,11 @@ def by_rule(outcome: Outcome, rule: SuccessRule) -> Outcome:
     return won - at_limit[0], samples, group, at_limit[0]
 
 
+def at_limit(outcome: Outcome) -> int:
+    """Successes that a limit ended; 0 where they were not counted."""
+    return outcome[3] if len(outcome) > 3 else 0
+
+
 def p_of_change(before: Evaluation, after: Evaluation) -> float | None:
     """Of the paired test over the tasks that both have, by their common rule; None without one."""
     outcomes = task_outcomes([before, after])

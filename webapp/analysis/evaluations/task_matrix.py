@@ -7,7 +7,7 @@ from enum import StrEnum
 from django.utils.safestring import SafeString, mark_safe
 
 from training.statistics.paired_statistics import Outcome
-from webapp.analysis.evaluations.success_pairs import SuccessPair, TaskOutcomes, pairs_of
+from webapp.analysis.evaluations.success_pairs import SuccessPair, TaskOutcomes, at_limit, pairs_of
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 from webapp.experiments.queries.evaluations import all_evaluations, is_on_demand
 
@@ -117,11 +117,6 @@ class Cell:
 
 def mark(outcome: Outcome) -> str:
     return "✓" if outcome[0] == outcome[1] else "~" if at_limit(outcome) else "✗"
-
-
-def at_limit(outcome: Outcome) -> int:
-    """Successes that a limit ended; 0 where they were not counted."""
-    return outcome[3] if len(outcome) > 3 else 0
 
 
 @dataclass(slots=True)

@@ -123,6 +123,5 @@ def _held_out(experiment: Experiment) -> dict[str, tuple[float, float]]:
     looks = [one for one in experiment.evaluations.order_by("id") if (one.temperature or 0) > 0]
     if len(looks) < 2:
         return {}
-    first, last = looks[0].per_family, looks[-1].per_family
-    shared = {name for name in first if name in last and first[name][1] and last[name][1]}
-    return {name: (first[name][0] / first[name][1], last[name][0] / last[name][1]) for name in shared}
+    first, last = looks[0].solved_by_family, looks[-1].solved_by_family
+    return {name: (first[name], last[name]) for name in first.keys() & last.keys()}

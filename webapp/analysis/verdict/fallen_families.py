@@ -3,8 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from training.contracts.outcome import SuccessRule
 from training.statistics.paired_statistics import Outcome, paired_change
-from webapp.analysis.evaluations.success_pairs import SIGNIFICANT_P, SuccessPair, TaskOutcomes, task_outcomes
+from webapp.analysis.evaluations.success_pairs import (
+    SIGNIFICANT_P,
+    SuccessPair,
+    TaskOutcomes,
+    at_limit,
+    task_outcomes,
+)
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 
 LEAST_FALL = 0.2
@@ -21,7 +28,7 @@ class FallenFamily:
     before: float
     after: float
     num_at_limit: int
-    """Of the newest samples: the state was reached, and a limit ended them."""
+    """More of the newest samples, where success needs an end: a limit ended them in the state."""
 
 
 def fallen_families(experiment: Experiment, before: SuccessPair, newest: SuccessPair) -> list[FallenFamily]:
@@ -35,6 +42,7 @@ def fallen_families(experiment: Experiment, before: SuccessPair, newest: Success
     if not names:
         return []
     outcomes = task_outcomes(one for pair in pairs for one in pair)
+    is_by_end = outcomes.rule is SuccessRule.ENDED
     tasks = _tasks(experiment, names)
     found: dict[str, FallenFamily] = {}
     for first, last in pairs:
@@ -46,7 +54,7 @@ def fallen_families(experiment: Experiment, before: SuccessPair, newest: Success
                     kind=last.kind,
                     before=_share(own[first.pk]),
                     after=_share(own[last.pk]),
-                    num_at_limit=sum(one[3] for one in own[last.pk].values() if len(one) > 3),
+                    num_at_limit=sum(map(at_limit, own[last.pk].values())) if is_by_end else 0,
                 )
     is_all = found.keys() >= pairs[0][1].per_family.keys()
     return [] if is_all else list(found.values())
@@ -54,14 +62,8 @@ def fallen_families(experiment: Experiment, before: SuccessPair, newest: Success
 
 def _fallen(first: Evaluation, last: Evaluation) -> list[str]:
     """Families that may be lost, by their sums alone."""
-    before, after = (
-        {name: _solved(*counts) for name, counts in one.per_family.items()} for one in (first, last)
-    )
+    before, after = first.solved_by_family, last.solved_by_family
     return [name for name in before.keys() & after.keys() if before[name] - after[name] >= LEAST_FALL]
-
-
-def _solved(won: int, total: int, at_limit: int = 0) -> float:
-    return (won - at_limit) / total if total else 0.0
 
 
 def _tasks(experiment: Experiment, families: Sequence[str]) -> dict[str, set[str]]:

@@ -159,6 +159,12 @@ class Evaluation(models.Model):
         return self.num_unparsable_turns / max(self.num_turns, 1)
 
     @property
+    def solved_by_family(self) -> dict[str, float]:
+        """Share that the agent solved and ended; where no limit was counted, of the state alone."""
+        counts = {name: (won, total, sum(cut)) for name, (won, total, *cut) in self.per_family.items()}
+        return {name: (won - cut) / total for name, (won, total, cut) in counts.items() if total}
+
+    @property
     def kind(self) -> str:
         """How its actions were chosen, in a word."""
         return "greedy" if self.is_greedy else "sampled"
