@@ -46,9 +46,12 @@ while time.monotonic() < ends and len(lines) < 400 and os.path.exists("running")
         port = int(where.split(":")[1], 16)
         if state == "0A" and tried.setdefault(port, 0) < 40:
             tried[port] += 1
-            for number in range(4):
-                lines.append(socket.create_connection(("127.0.0.1", port), 0.2))
-                lines[-1].sendall(struct.pack("<q", number))
+            try:
+                for number in range(4):
+                    lines.append(socket.create_connection(("127.0.0.1", port), 0.2))
+                    lines[-1].sendall(struct.pack("<q", number))
+            except OSError:
+                pass  # a rank that ended, or was ended for us, takes its port with it
     time.sleep(0.002)
 time.sleep(1)
 heard = 0
