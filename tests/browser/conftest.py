@@ -1,6 +1,5 @@
 """Fixtures of the browser tests: people, signed-in pages, a model folder that pre-flight accepts."""
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from testing import loop_guard
 from testing.browser.people import People
 from testing.browser.people_at_desktops import EnvWorker
 from testing.factories import make_task, make_task_set, make_team, make_user
+from testing.model_folders import write_model_folder
 from webapp.accounts.models import Role
 from workers.desktops.host.client import DeskHostClient
 
@@ -108,11 +108,6 @@ def launchable(transactional_db: None) -> Iterator[str]:
         family = ("menu", "note", "colour")[number % 3]
         make_task(task_set=task_set, family=family, split="heldout" if number % 2 else "train")
     folder = Path(settings.DATA_DIR) / "model-of-the-test"
-    folder.mkdir(exist_ok=True)
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
-    (folder / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": sizes}))
-    (folder / "tokenizer_config.json").write_text("{}")
+    write_model_folder(folder, "qwen3_vl")
     yield folder.name
-    (folder / "config.json").unlink()
-    (folder / "tokenizer_config.json").unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)

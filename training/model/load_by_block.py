@@ -17,7 +17,11 @@ from torch import nn
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from training.model.families.registry import family_at, family_of
+from training.planning.model_json import is_tied, read_object
+from training.planning.weight_files import weight_files
 
+HEAD = "lm_head.weight"
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 EXPERTS = re.compile(r"\.experts\.(gate_up|down)_proj$")
 WeightReader = Callable[[str, tuple[int, ...]], torch.Tensor]
 """(name as in a checkpoint, shape) -> the whole tensor, on any device and in any floating-point type."""
@@ -25,7 +29,7 @@ WeightReader = Callable[[str, tuple[int, ...]], torch.Tensor]
 
 def has_safetensors(folder: str | Path) -> bool:
     """False for a folder that only transformers itself can read, e.g. of pytorch_model.bin."""
-    return any(Path(folder).glob("*.safetensors"))
+    return bool(weight_files(folder))
 
 
 def empty_model(config: str | Path | PretrainedConfig) -> PreTrainedModel:
@@ -61,23 +65,32 @@ class Filler:
 
 
 class FolderReader:
-    """Reads single weights of a folder's *.safetensors; a WeightReader."""
+    """Reads single weights of the safetensors that transformers would read; a WeightReader."""
 
     def __init__(self, folder: str | Path) -> None:
+        """Raises ValueError where two weights differ that the config calls one."""
         self._folder = Path(folder)
         self._family = family_at(folder)
-        files = [safe_open(path, "pt") for path in sorted(self._folder.glob("*.safetensors"))]
+        files = [safe_open(path, "pt") for path in weight_files(folder)]
         self._files = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - not a dict
+        self._require_one_head()
+
+    def _require_one_head(self) -> None:
+        """Tied ones that differ: transformers would keep both, so the engine would be another model."""
+        described = read_object(self._folder / "config.json")
+        embedding = next((name for name in self._files if name.endswith("embed_tokens.weight")), None)
+        if not is_tied(described) or HEAD not in self._files or embedding is None:
+            return
+        both = (self._files[name].get_tensor(name) for name in (HEAD, embedding))
+        if not torch.equal(*both):
+            raise ValueError(
+                f"model.path: {self._folder}: {HEAD} is another than {embedding}, and config.json has "
+                "tie_word_embeddings true: set it to false"
+            )
 
     def __call__(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
-        """Raises ValueError for a weight that is missing or has another shape."""
-        stored = name if name in self._files else self._family.checkpoint_name(name)
-        if stored in self._files:
-            tensor = self._files[stored].get_tensor(stored)
-        elif f"{EXPERTS.sub('.experts.0.', stored)}down_proj.weight" in self._files:
-            tensor = self._of_experts(stored, shape[0])
-        else:
-            raise ValueError(f"model.path: {self._folder} has no weight {name}; is it a whole checkpoint?")
+        """Raises ValueError for a weight that is missing, has another shape or is quantised."""
+        tensor = self._read(name, shape)
         # As transformers does: what already has the model's shape stays as it is.
         if self._family.is_stored_transposed(name, shape) and tuple(tensor.shape) != shape:
             tensor = tensor.mT.contiguous()
@@ -85,7 +98,20 @@ class FolderReader:
             raise ValueError(
                 f"model.path: {self._folder}: {name} is {tuple(tensor.shape)}, config.json wants {shape}"
             )
+        if tensor.dtype not in FLOATS:
+            raise ValueError(
+                f"model.path: {self._folder}: {name} is {tensor.dtype}, and quantised weights cannot be "
+                "trained; choose the model's folder in bfloat16"
+            )
         return tensor
+
+    def _read(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        stored = name if name in self._files else self._family.checkpoint_name(name)
+        if stored in self._files:
+            return cast(torch.Tensor, self._files[stored].get_tensor(stored))
+        if f"{EXPERTS.sub('.experts.0.', stored)}down_proj.weight" in self._files:
+            return self._of_experts(stored, shape[0])
+        raise ValueError(f"model.path: {self._folder} has no weight {name}; is it a whole checkpoint?")
 
     def _of_experts(self, stored: str, count: int) -> torch.Tensor:
         """All experts' matrices as one tensor, of a folder that transformers saved. [experts, out, in]"""

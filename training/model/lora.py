@@ -16,7 +16,7 @@ from torch import nn
 
 from training.contracts.config import LoraConfig
 from training.model.families.registry import family_of
-from training.planning.model_families import family_of_config
+from training.planning.model_families import family_of_type
 
 ADAPTER = "default"
 BASE = ".base_layer."
@@ -35,7 +35,7 @@ def add_lora(model: Any, config: LoraConfig, *, seed: int) -> None:
     from peft import LoraConfig as PeftConfig
     from peft import inject_adapter_in_model
 
-    targets = family_of_config({"model_type": model.config.model_type}).adapted(config.targets)
+    targets = family_of_type(model.config.model_type).adapted(config.targets)
     names = "|".join(re.escape(name) for name in targets)
     text = family_of(model).text(model)
     prefix = next(re.escape(name) for name, module in model.named_modules() if module is text)

@@ -3,11 +3,13 @@
 How the trainer and the engine run a family stands in `training.model.families`, one file each.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from training.planning.model_json import read_object, text_part, vision_part
+from training.planning.model_settings import refused_setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,50 +85,42 @@ def supported() -> str:
     return "; ".join(f"{family.label}: {', '.join(family.model_types)}" for family in FAMILIES)
 
 
-def family_of_config(config: Mapping[str, Any]) -> ModelFamily:
-    """The family of a config.json. Raises UnsupportedModel."""
-    model_type = str(config.get("model_type", ""))
+def family_of_type(model_type: str) -> ModelFamily:
+    """The family that runs a `model_type`. Raises UnsupportedModel."""
     family = next((one for one in FAMILIES if model_type in one.model_types), None)
     if family is None:
         raise UnsupportedModel(
             f"model_type {model_type or 'is missing in config.json, which'!s} is not supported; "
             f"choose a model of one of these: {supported()}"
         )
+    return family
+
+
+def family_of_config(config: dict[str, Any]) -> ModelFamily:
+    """The family of a config.json. Raises UnsupportedModel, also for settings that no family here runs."""
+    model_type = str(config.get("model_type", ""))
+    family = family_of_type(model_type)
     if code := ", ".join(map(str, config.get("auto_map", ()))):
         raise UnsupportedModel(
             f"{model_type}: config.json names code of its own ({code}), which is never run; choose a model "
             "that transformers knows by itself"
         )
-    text = config.get("text_config") or config
-    if _has_windows(model_type, text):
-        raise UnsupportedModel(
-            f"{model_type}: config.json asks for sliding windows of attention, which are not supported; "
-            "choose a model whose blocks all attend to everything before"
-        )
+    if (refused := refused_setting(model_type, config, text_part(config))) is not None:
+        raise UnsupportedModel(f"{model_type}: {refused}")
     return family
 
 
-def _has_windows(model_type: str, text: Mapping[str, Any]) -> bool:
-    """Whether a block sees only the last tokens."""
-    if model_type == "mistral":
-        return text.get("sliding_window") is not None
-    if "layer_types" in text and text["layer_types"]:
-        return any(kind not in ("full_attention", "linear_attention") for kind in text["layer_types"])
-    return bool(text.get("use_sliding_window"))
-
-
 def family_of_folder(folder: str | Path) -> ModelFamily:
-    """The family of a model folder. Raises UnsupportedModel."""
+    """The family of a model folder. Raises UnsupportedModel, ValueError and OSError."""
     try:
-        return family_of_config(json.loads((Path(folder) / "config.json").read_text()))
+        return family_of_config(read_object(Path(folder) / "config.json"))
     except UnsupportedModel as error:
         raise UnsupportedModel(f"model.path: {folder}: {error}") from error
 
 
 def unnamed_interval(folder: str | Path) -> int | None:
     """Each how many-th block attends, where the config lists the blocks alone; None = nothing is missing."""
-    config = json.loads((Path(folder) / "config.json").read_text())
-    text = config.get("text_config") or config
+    text = text_part(read_object(Path(folder) / "config.json"))
     kinds = text.get("layer_types") or ()
     if "linear_attention" not in kinds or "full_attention_interval" in text:
         return None
@@ -136,7 +130,7 @@ def unnamed_interval(folder: str | Path) -> int | None:
 def image_factor(folder: str | Path) -> int | None:
     """What the sides of a resized image are multiples of; None for a folder that does not say."""
     try:
-        vision = json.loads((Path(folder) / "config.json").read_text()).get("vision_config") or {}
+        vision = vision_part(read_object(Path(folder) / "config.json"))
         return int(vision["patch_size"]) * int(vision["spatial_merge_size"])
     except (OSError, ValueError, KeyError):
         return None

@@ -1,8 +1,9 @@
 """The shape of a model, read from its config.json."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from training.planning.model_json import is_tied, text_part, vision_part
 
 MERGED = 4
 """Patches per image token."""
@@ -92,9 +93,9 @@ class ModelShape:
         return self.num_counted or self.blocks + self.root + self.vision
 
 
-def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
+def shape_of(config: dict[str, Any], num_counted: int = 0) -> ModelShape:
     """The shape in a checkpoint's config.json (transformers' names)."""
-    text, vision = config.get("text_config", config), config.get("vision_config") or {}
+    text, vision = text_part(config), vision_part(config)
     keys, values = (int(text.get(f"linear_num_{side}_heads", 0)) for side in ("key", "value"))
     width = int(text.get("hidden_size", 0))
     heads = int(text.get("num_attention_heads", 0))
@@ -104,9 +105,9 @@ def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
         inner=int(text.get("intermediate_size", 0)),
         num_layers=int(text.get("num_hidden_layers", 0)),
         attended=heads * head_width or width,
-        cached=int(text.get("num_key_value_heads", heads)) * head_width or width,
+        cached=int(text.get("num_key_value_heads") or heads) * head_width or width,
         vocabulary=int(text.get("vocab_size", 0)),
-        is_tied=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", False))),
+        is_tied=is_tied(config),
         experts=int(text.get("num_experts", 0)),
         expert_inner=int(text.get("moe_intermediate_size", 0)),
         experts_per_token=int(text.get("num_experts_per_tok", 0)),

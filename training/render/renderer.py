@@ -26,7 +26,7 @@ from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for
 from training.planning.model_families import family_of_folder
-from training.planning.model_tokens import published_stop_ids
+from training.planning.model_tokens import processors_template, published_stop_ids
 from training.render.chat_layout import THOUGHT_END, layout_of
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
@@ -76,6 +76,7 @@ class Renderer(Pictures):
             size = {"shortest_edge": model.min_pixels, "longest_edge": model.max_pixels}
             processor = Qwen2VLImageProcessorPil.from_pretrained(folder, size=size)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer.chat_template = tokenizer.chat_template or processors_template(folder)
         return cls(tokenizer, processor, prompt, published_stop_ids(folder))
 
     def _message_end(self) -> int:

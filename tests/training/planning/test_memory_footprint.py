@@ -61,8 +61,8 @@ def test_a_checkpoints_config_gives_the_same_shape() -> None:
         "text_config": {
             "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36,
             "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936,
-            "tie_word_embeddings": True,
         },
+        "tie_word_embeddings": True,  # of the whole model: transformers reads it here alone
         "vision_config": {
             "hidden_size": 1024, "intermediate_size": 4096, "depth": 24,
             "deepstack_visual_indexes": [5, 11, 17],
@@ -99,10 +99,11 @@ PUBLISHED = {
     "Qwen3.5-0.8B": (0.853, {
         "text_config": {
             "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 8,
-            "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 248_320, "tie_word_embeddings": True,
+            "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 248_320,
             "linear_num_key_heads": 16, "linear_num_value_heads": 16, "linear_key_head_dim": 128,
             "linear_value_head_dim": 128, "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 6,
         },
+        "tie_word_embeddings": True,
         "vision_config": {
             "depth": 12, "hidden_size": 768, "intermediate_size": 3072, "deepstack_visual_indexes": [],
         },

@@ -16,6 +16,7 @@ from testing.factories import (
     make_trajectory,
 )
 from testing.fleet_rows import make_desktop
+from testing.model_folders import CHAT, QWEN, write_model_folder
 from training.contracts.config import ExperimentConfig, parse_config
 from training.contracts.types import Task
 from webapp.accounts.models import Team
@@ -37,9 +38,7 @@ def team() -> Team:
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": sizes}))
-    (tmp_path / "tokenizer_config.json").write_text("{}")
+    write_model_folder(tmp_path, "qwen3_vl")
     return str(tmp_path)
 
 
@@ -263,6 +262,35 @@ def test_a_reference_that_is_not_there_stops_the_launch(team: Team):
     assert level_of("algorithm.reference_path", config, team) == "bad"
 
 
+def test_a_reference_that_cannot_score_the_tokens_stops_the_launch(team: Team, model: str, tmp_path: Path):
+    reference = write_model_folder(tmp_path / "reference", "qwen3")
+    values = {"algorithm": {"kl_coefficient": 0.1, "reference_path": str(reference)}}
+    config = parse_config({"model": {"path": model}} | values)
+    assert checks(config, team)["KL reference found"].level == "good"
+    write_model_folder(reference, "qwen3", vocab_size=640)
+    found = checks(config, team)["KL reference cannot be used"]
+    assert (found.level, found.path) == ("bad", "algorithm.reference_path")
+    assert "reference has 640 tokens" in found.detail
+    (reference / "config.json").write_text('{"model_type": "gemma3"}')
+    assert "gemma3 is not supported" in checks(config, team)["KL reference cannot be used"].detail
+
+
+def test_a_model_folder_that_is_not_whole_stops_the_launch_with_what_lacks(team: Team, model: str):
+    """What else can lack: `tests/training/planning/test_model_weights.py`."""
+    config = parse_config({"model": {"path": model}})
+    weights, settings = Path(model) / "model.safetensors", Path(model) / "preprocessor_config.json"
+    settings.write_text('{"patch_size": 14}')
+    other = write_model_folder(Path(model) / "other", "qwen3_vl", vision_config={"patch_size": 16})
+    (other / "config.json").replace(Path(model) / "config.json")
+    assert checks(config, team)["Image settings do not fit the model"].path == "model.path"
+    weights.write_bytes(weights.read_bytes()[:100])
+    found = checks(config, team)["Model cannot be read"]
+    assert (found.level, found.path) == ("bad", "model.path")
+    assert f"{weights} is not a safetensors file" in found.detail
+    weights.unlink()
+    assert "no model.safetensors" in checks(config, team)["Weights do not fit the model"].detail
+
+
 def test_an_unwritable_checkpoint_folder_stops_the_launch(team: Team, tmp_path: Path):
     file = tmp_path / "file"
     file.write_text("in the way")
@@ -334,20 +362,9 @@ def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team
     ]
 
 
-CHAT = ("<|im_start|>", "<|im_end|>")
-QWEN = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
-
-
-def model_folder(folder: Path, model_type: str, tokens: tuple[str, ...] = ()) -> str:
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
-    (folder / "config.json").write_text(json.dumps({"model_type": model_type, **sizes}))
-    added = [{"id": number, "content": token} for number, token in enumerate(tokens)]
-    (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
-    return str(folder)
-
-
 def test_a_model_of_no_known_family_is_refused_with_those_that_are(team: Team, tmp_path: Path):
-    config = parse_config({"model": {"path": model_folder(tmp_path, "gemma3")}})
+    (tmp_path / "config.json").write_text('{"model_type": "gemma3"}')
+    config = parse_config({"model": {"path": str(tmp_path)}})
     found = checks(config, team)["Model is not supported"]
     assert (found.level, found.path) == ("bad", "model.path")
     assert "gemma3" in found.detail
@@ -356,16 +373,16 @@ def test_a_model_of_no_known_family_is_refused_with_those_that_are(team: Team, t
 
 def test_a_tokenizer_without_a_token_of_the_prompts_is_refused_by_its_name(team: Team, tmp_path: Path):
     tokens = QWEN[:-1]
-    config = parse_config({"model": {"path": model_folder(tmp_path, "qwen3_vl", tokens)}})
+    config = parse_config({"model": {"path": str(write_model_folder(tmp_path, "qwen3_vl", tokens))}})
     found = checks(config, team)["Tokenizer does not fit the model"]
     assert (found.level, found.path) == ("bad", "model.path")
     assert "no token <|video_pad|>," in found.detail
-    model_folder(tmp_path, "qwen3_vl", QWEN)
+    write_model_folder(tmp_path, "qwen3_vl", QWEN)
     assert "Tokenizer does not fit the model" not in checks(config, team)
 
 
 def test_a_text_model_is_refused_screenshots_and_may_read_the_tree(team: Team, tmp_path: Path):
-    path = model_folder(tmp_path, "qwen3", CHAT)
+    path = str(write_model_folder(tmp_path, "qwen3", CHAT))
     found = checks(parse_config({"model": {"path": path}}), team)["The model sees no screenshots"]
     assert (found.level, found.path) == ("bad", "prompt.observation")
     reads = {"observation": ["accessibility"]}
@@ -376,7 +393,7 @@ def test_a_text_model_is_refused_screenshots_and_may_read_the_tree(team: Team, t
 
 def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
     """Kernels make it quick on a GPU; without its vision tower SGLang has no class for it."""
-    path = model_folder(tmp_path, "qwen3_5_text", CHAT)
+    path = str(write_model_folder(tmp_path, "qwen3_5_text", CHAT))
     values = {"model": {"path": path, "dtype": "bfloat16"}, "prompt": {"observation": ["accessibility"]}}
     found = checks(parse_config(values), team)
     warning = found["fla-core is not installed"]
@@ -386,14 +403,14 @@ def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
     )
     served = {"engine": {"name": "sglang"}}
     assert checks(parse_config(values | served), team)["SGLang does not serve this model"].level == "bad"
-    sees = {"model": {"path": model_folder(tmp_path, "qwen3_5", QWEN)}} | served
+    sees = {"model": {"path": str(write_model_folder(tmp_path, "qwen3_5", QWEN))}} | served
     refused = checks(parse_config(sees | {"lora": {"rank": 8}}), team)["SGLang does not serve these adapters"]
     assert (refused.level, refused.path) == ("bad", "lora.rank")
     assert not [one for one in checks(parse_config(sees), team) if one.startswith("SGLang does not serve")]
 
 
 def test_a_qwen3_5_whose_blocks_sglang_cannot_count_is_refused_with_the_number(team: Team, tmp_path: Path):
-    path = Path(model_folder(tmp_path, "qwen3_5", QWEN)) / "config.json"
+    path = write_model_folder(tmp_path, "qwen3_5", QWEN) / "config.json"
     described = json.loads(path.read_text())
     text = described.setdefault("text_config", {})
     text["layer_types"] = ["linear_attention", "linear_attention", "full_attention"] * 2

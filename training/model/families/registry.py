@@ -8,7 +8,7 @@ from training.model.families.dense_text import DenseText
 from training.model.families.qwen2_5_vl import Qwen25VL
 from training.model.families.qwen3_5 import Qwen35, Qwen35Text
 from training.model.families.qwen3_vl import Qwen3VL
-from training.planning.model_families import ModelFamily, family_of_config, family_of_folder
+from training.planning.model_families import ModelFamily, family_of_folder, family_of_type
 
 BY_NAME: dict[str, Family] = {
     "dense_text": DenseText(),
@@ -21,7 +21,7 @@ BY_NAME: dict[str, Family] = {
 
 def family_of(model: Any) -> Family:
     """Of a transformers model, or of the config of one. Raises UnsupportedModel."""
-    return _file(family_of_config({"model_type": getattr(model, "config", model).model_type}))
+    return _file(family_of_type(getattr(model, "config", model).model_type))
 
 
 def family_at(folder: str | Path) -> Family:

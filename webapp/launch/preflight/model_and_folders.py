@@ -9,6 +9,7 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import published_shape
+from training.planning.image_settings import image_problem
 from training.planning.model_families import (
     ModelFamily,
     UnsupportedModel,
@@ -16,7 +17,9 @@ from training.planning.model_families import (
     unnamed_interval,
 )
 from training.planning.model_folders import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
+from training.planning.model_json import read_object, text_part
 from training.planning.model_tokens import missing_tokens
+from training.planning.model_weights import weight_problem
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
 from webapp.launch.preflight.check import Check
 from webapp.launch.preflight.hosts import asked_hosts, missing_here
@@ -37,11 +40,11 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
         return
     try:
         refusals = list(family_checks(config, folder))
-        shape = model_shape(folder)
-    except (ValueError, KeyError, OSError) as error:
+        shape = model_shape(folder) if not refusals else None
+    except (ValueError, KeyError, TypeError, OSError) as error:
         yield Check("bad", "Model cannot be read", str(error), "model.path")
         return
-    if refusals:
+    if shape is None:
         yield from refusals
         return
     yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
@@ -56,8 +59,12 @@ def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
     except UnsupportedModel as error:
         yield Check("bad", "Model is not supported", f"{error}.", "model.path")
         return
+    if (wrong := weight_problem(folder, family)) is not None:
+        yield Check("bad", "Weights do not fit the model", f"{wrong}.", "model.path")
     if (missing := missing_tokens(folder, family)) is not None:
         yield Check("bad", "Tokenizer does not fit the model", f"{missing}.", "model.path")
+    if family.has_vision and (wrong := image_problem(folder)) is not None:
+        yield Check("bad", "Image settings do not fit the model", f"{wrong}.", "model.path")
     if config.prompt.shows_screen and not family.has_vision:
         text = (
             f"{folder.name} reads text alone ({family.label}). Take screenshot out of prompt.observation and "
@@ -123,11 +130,34 @@ def _where_looked(path: str) -> str:
 def reference_checks(config: ExperimentConfig) -> Iterator[Check]:
     if config.algorithm.kl_coefficient <= 0:
         return
-    if model_folder(config.algorithm.reference_path) is None:
+    path = "algorithm.reference_path"
+    folder = model_folder(config.algorithm.reference_path)
+    if folder is None:
         text = f"{_where_looked(config.algorithm.reference_path)} {asked_hosts('gpu')}"
-        yield Check(missing_here("gpu"), "KL reference not found", text, "algorithm.reference_path")
+        yield Check(missing_here("gpu"), "KL reference not found", text, path)
+        return
+    try:
+        wrong = weight_problem(folder, family_of_folder(folder)) or _other_tokens(config, folder)
+    except (ValueError, OSError) as error:
+        wrong = str(error)
+    if wrong:
+        yield Check("bad", "KL reference cannot be used", f"{wrong}.", path)
     else:
         yield Check("good", "KL reference found")
+
+
+def _other_tokens(config: ExperimentConfig, reference: Path) -> str | None:
+    """Why the reference cannot score the policy's tokens, where both folders say how many they have."""
+    policy = model_folder(config.model.path)
+    if policy is None:
+        return None
+    rows = [text_part(read_object(one / "config.json")).get("vocab_size") for one in (policy, reference)]
+    if None in rows or rows[0] == rows[1]:
+        return None
+    return (
+        f"{reference.name} has {rows[1]} tokens (vocab_size in config.json), and the model has {rows[0]}: "
+        "take the weights that the training begins with, or others of the same tokenizer"
+    )
 
 
 def checkpoint_folder_check(config: ExperimentConfig) -> Check:

@@ -1,0 +1,275 @@
+"""A folder that is broken, or whose config.json is another model's, is named before anything is queued."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from testing.training.tiny_families import NAMES, make_family
+from training.model.load_by_block import FolderReader
+from training.planning.image_settings import image_problem
+from training.planning.model_families import UnsupportedModel, family_of_folder
+from training.planning.model_json import read_object
+from training.planning.model_shape import shape_of
+from training.planning.model_tokens import missing_tokens
+from training.planning.model_weights import weight_problem
+from training.planning.weight_files import stored_tensors
+
+Break = Callable[[Path], Any]
+WEIGHTS = "model.safetensors"
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A folder of a family that is as it should be; not to be changed."""
+    base = tmp_path_factory.mktemp("whole")
+
+    def made(name: str) -> Path:
+        return base / name if (base / name).is_dir() else make_family(base / name, name)
+
+    return made
+
+
+@pytest.fixture
+def copied(whole: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    def made(name: str) -> Path:
+        return Path(shutil.copytree(whole(name), tmp_path / name))
+
+    return made
+
+
+def problem_of(folder: Path) -> str:
+    """What pre-flight would say; "" where it is good."""
+    try:
+        family = family_of_folder(folder)
+        found = weight_problem(folder, family) or missing_tokens(folder, family)
+        return found or (image_problem(folder) if family.has_vision else None) or ""
+    except (ValueError, OSError) as error:
+        return str(error)
+
+
+def config(**values: Any) -> Break:
+    return described("config.json", **values)
+
+
+def described(file: str, **values: Any) -> Break:
+    """Change keys of a JSON file; None takes one away."""
+
+    def change(folder: Path) -> None:
+        found = json.loads((folder / file).read_text()) | values
+        kept = {key: value for key, value in found.items() if value is not None}
+        (folder / file).write_text(json.dumps(kept))
+
+    return change
+
+
+def weights(change: Callable[[dict[str, torch.Tensor]], Any]) -> Break:
+    def apply(folder: Path) -> None:
+        tensors = load_file(folder / WEIGHTS)
+        change(tensors)
+        save_file(tensors, folder / WEIGHTS, {"format": "pt"})
+
+    return apply
+
+
+def cut(count: int) -> Break:
+    def apply(folder: Path) -> None:
+        content = (folder / WEIGHTS).read_bytes()
+        (folder / WEIGHTS).write_bytes(content[:count])
+
+    return apply
+
+
+def text(file: str, words: str) -> Break:
+    return lambda folder: (folder / file).write_text(words)
+
+
+def sharded(folder: Path, *, without: str = "", has_index: bool = True) -> None:
+    tensors = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    places = {}
+    for number in (1, 2):
+        file = f"model-{number:05d}-of-00002.safetensors"
+        part = {name: tensors[name] for name in sorted(tensors)[number - 1 :: 2]}
+        save_file(part, folder / file, {"format": "pt"})
+        places |= dict.fromkeys(part, file)
+    if has_index:
+        (folder / f"{WEIGHTS}.index.json").write_text(json.dumps({"weight_map": places}))
+    if without:
+        (folder / without).unlink()
+
+
+@pytest.mark.parametrize("name", [*NAMES])
+def test_a_folder_as_published_is_good(name: str, copied: Callable[[str], Path]) -> None:
+    folder = copied(name)
+    assert problem_of(folder) == ""
+    sharded(folder)
+    assert problem_of(folder) == ""
+
+
+BROKEN: dict[str, tuple[str, Break, str]] = {
+    "no weights": ("qwen3", lambda folder: (folder / WEIGHTS).unlink(), r"no model\.safetensors"),
+    "a shard": (
+        "qwen3",
+        lambda folder: sharded(folder, without="model-00002-of-00002.safetensors"),
+        r"lacks model-00002-of-00002\.safetensors, which model\.safetensors\.index\.json names",
+    ),
+    "shards alone": ("qwen3", lambda folder: sharded(folder, has_index=False), "no model.safetensors.index"),
+    "five bytes": ("qwen3", cut(5), r"model\.safetensors is not a safetensors file, or was cut"),
+    "half a header": ("qwen3", cut(200), r"model\.safetensors is not a safetensors file, or was cut"),
+    "half the weights": ("qwen3", cut(-1000), r"has \d+ bytes, and its header wants \d+"),
+    "a pointer of Git": (
+        "qwen3",
+        text(WEIGHTS, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4967215360\n"),
+        "git lfs pull",
+    ),
+    "a page": ("qwen3", text(WEIGHTS, "<!DOCTYPE html><html>503</html>"), "not a safetensors file"),
+    "half a config": ("qwen3", text("config.json", '{"model_type": '), r"config\.json is not JSON"),
+    "a list as config": ("qwen3", text("config.json", "[]"), r"config\.json holds no JSON object"),
+    "half an index": (
+        "qwen3",
+        lambda folder: (sharded(folder), text(f"{WEIGHTS}.index.json", "{")(folder)),
+        r"index\.json is not JSON",
+    ),
+    "a word as width": ("qwen3", config(hidden_size="64"), "hidden_size '64', which is no positive number"),
+    "norms without a place": ("qwen3", config(model_type="llama"), r"no place for the weight .*k_norm"),
+    "missing norms": ("llama", config(model_type="qwen3"), r"config\.json wants a weight .*_norm"),
+    "a block too many": ("qwen2", config(num_hidden_layers=1), r"num_hidden_layers 1, .* model\.layers\.1"),
+    "a block too few": ("qwen2", config(num_hidden_layers=3), r"wants a weight model\.layers\.2"),
+    "other key heads": ("llama", config(num_key_value_heads=4), r"k_proj\.weight is \(32, 64\).*\(64, 64\)"),
+    "another width": ("llama", config(intermediate_size=96), r"gate_proj\.weight is \(128, 64\).*\(96, 64\)"),
+    "no head": ("llama", config(tie_word_embeddings=None), r"lm_head\.weight, and tie_word_embed"),
+    "no beginning": (
+        "llama",
+        weights(lambda held: held.update({EMBEDDING[6:]: held.pop(EMBEDDING)})),
+        r"no weight model\.embed_tokens\.weight",
+    ),
+    "two heads": (
+        "llama",
+        weights(lambda held: held.update({HEAD: held[EMBEDDING] + 1})),
+        r"tie_word_embeddings true, but lm_head\.weight",
+    ),
+    "eight bits": (
+        "qwen3",
+        weights(lambda held: held.update({HEAD: held[HEAD].to(torch.float8_e4m3fn)})),
+        r"lm_head\.weight is F8_E4M3, and quantised",
+    ),
+    "a quantised config": (
+        "qwen3", config(quantization_config={"quant_method": "fp8"}), "quantization_config"
+    ),
+    "an adapter": ("qwen3", text("adapter_config.json", "{}"), r"adapter_config\.json: .*Merge it"),
+    "windows by default": ("mistral", config(sliding_window=None), "sliding windows"),
+    "a rope that grows": (
+        "llama",
+        config(rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}),
+        "rope_parameters of type dynamic",
+    ),
+    "an old rope": (
+        "llama", config(rope_parameters=None, rope_scaling={"type": "longrope"}), "rope_scaling .* longrope"
+    ),
+    "dropout": ("qwen2", config(attention_dropout=0.1), r"attention_dropout 0\.1.* set it to 0"),
+    "half a tokenizer": ("qwen3", text("tokenizer.json", "{"), r"tokenizer\.json is not JSON"),
+    "other JSON": ("qwen3", text("tokenizer.json", "{}"), r"tokenizer\.json is no tokenizer's file"),
+    "no tokenizer": ("qwen3", lambda folder: (folder / "tokenizer.json").unlink(), r"no tokenizer\.json"),
+    "settings of it": ("qwen3", text("tokenizer_config.json", "{"), r"tokenizer_config\.json is not JSON"),
+    "ids beyond the rows": (
+        "qwen3", described("tokenizer.json", added_tokens=[
+            {"id": number, "content": words} for number, words in ((447, "<|im_start|>"), (448, "<|im_end|>"))
+        ]), "a token of id 448, and vocab_size",
+    ),
+    "turns of Mistral": (
+        "mistral", text("chat_template.jinja", "[INST] {{ messages[0].content }}[/INST]"), r"\[/INST\]"
+    ),
+    "half its ends": ("qwen3", text("generation_config.json", "{"), r"generation_config\.json is not JSON"),
+    "ends by name": ("qwen3", described("generation_config.json", eos_token_id="x"), "eos_token_id is 'x'"),
+    "another pad": ("qwen3_vl", config(image_token_id=3), r"image_token_id 3, and <\|image_pad\|> is \d+"),
+    "no image settings": (
+        "qwen3_vl", lambda folder: (folder / "preprocessor_config.json").unlink(), r"no preprocessor_config"
+    ),
+    "other patches": (
+        "qwen3_vl", described("preprocessor_config.json", patch_size=14), r"patch_size 14, and .* 16"
+    ),
+    "other merging": (
+        "qwen2_5_vl", described("preprocessor_config.json", merge_size=4), r"merge_size 4, and spatial_"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_broken_is_named_with_its_file_and_key(case: str, copied: Callable[[str], Path]) -> None:
+    name, change, words = BROKEN[case]
+    folder = copied(name)
+    change(folder)
+    pytest.raises(ValueError, _raise, problem_of(folder)).match(words)
+
+
+def _raise(words: str) -> None:
+    raise ValueError(words)
+
+
+def test_a_config_of_an_unsupported_kind_is_refused_by_the_trainer_too(copied: Callable[[str], Path]) -> None:
+    folder = copied("qwen2")
+    config(attention_dropout=0.1)(folder)
+    with pytest.raises(UnsupportedModel, match=r"^model\.path: .*qwen2: .*attention_dropout"):
+        FolderReader(folder)
+
+
+def test_weights_are_read_from_the_files_that_transformers_reads(copied: Callable[[str], Path]) -> None:
+    """What else lies there, an optimiser or an older shard, is not the model."""
+    folder = copied("qwen3")
+    expected = load_file(folder / WEIGHTS)
+    stray = {name: weight + 1 for name, weight in expected.items()}
+    save_file(stray, folder / "optimiser.safetensors", {"format": "pt"})
+    for change in (lambda _: None, sharded):
+        change(folder)
+        read = FolderReader(folder)
+        assert all(torch.equal(read(name, weight.shape), weight) for name, weight in expected.items())
+        counted = sum(weight.numel() for weight in expected.values())
+        assert sum(torch.Size(one.shape).numel() for one in stored_tensors(folder).values()) == counted
+
+
+def test_a_tied_head_may_lie_beside_its_embedding(copied: Callable[[str], Path]) -> None:
+    folder = copied("llama")
+    weights(lambda held: held.update({HEAD: held[EMBEDDING].clone()}))(folder)
+    assert problem_of(folder) == ""
+    FolderReader(folder)
+    weights(lambda held: held[HEAD][-1].add_(1))(folder)
+    with pytest.raises(ValueError, match=r"lm_head\.weight is another than .* set it to false"):
+        FolderReader(folder)
+
+
+def test_a_quantised_weight_is_refused_by_the_trainer(copied: Callable[[str], Path]) -> None:
+    folder = copied("qwen3")
+    shape = tuple(load_file(folder / WEIGHTS)[HEAD].shape)
+    weights(lambda held: held.update({HEAD: held[HEAD].to(torch.float8_e4m3fn)}))(folder)
+    with pytest.raises(ValueError, match=r"lm_head\.weight is torch\.float8_e4m3fn, and quantised"):
+        FolderReader(folder)(HEAD, shape)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "top", "inner", "is_tied"),
+    [
+        ("qwen3_vl", True, False, True),
+        ("qwen3_vl", False, True, False),
+        ("qwen2_5_vl", False, True, True),
+        ("qwen2_5_vl", False, False, False),
+    ],
+)
+def test_whether_the_head_is_tied_is_read_as_transformers_reads_it(
+    model_type: str, top: bool, inner: bool, is_tied: bool, copied: Callable[[str], Path]
+) -> None:
+    from transformers import AutoConfig
+
+    folder = copied(model_type)
+    inside = read_object(folder / "config.json")["text_config"]
+    config(tie_word_embeddings=top, text_config=inside | {"tie_word_embeddings": inner})(folder)
+    assert shape_of(read_object(folder / "config.json")).is_tied is is_tied
+    assert AutoConfig.from_pretrained(folder).tie_word_embeddings is is_tied

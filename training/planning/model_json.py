@@ -1,0 +1,36 @@
+"""The JSON files of a model folder, read with errors that name the file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`. Raises ValueError that names the file, and OSError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # bytes that are no text raise a ValueError, too
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no JSON object")
+    return found
+
+
+def text_part(config: dict[str, Any]) -> dict[str, Any]:
+    """What a config.json says of the text model: its `text_config`, or all of it."""
+    part = config.get("text_config")
+    return part if isinstance(part, dict) and part else config
+
+
+def vision_part(config: dict[str, Any]) -> dict[str, Any]:
+    """What a config.json says of the vision tower; empty without one."""
+    part = config.get("vision_config")
+    return part if isinstance(part, dict) else {}
+
+
+def is_tied(config: dict[str, Any]) -> bool:
+    """Whether the head is the embedding, as transformers reads it: of the whole model, with one exception."""
+    is_old = config.get("model_type") == "qwen2_5_vl"  # whose older folders say it of the text model alone
+    return bool(
+        config.get("tie_word_embeddings") or (is_old and text_part(config).get("tie_word_embeddings"))
+    )
