@@ -18,7 +18,7 @@ from training.loop.evaluation import evaluate, save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.stage_context import Experiment, stage
 from training.rollouts.coordinator_client import CoordinatorClient
-from training.rollouts.curriculum import SolveRateCurriculum
+from training.rollouts.curriculum import SolveRateCurriculum, success_rule
 from training.rollouts.picture_check import PictureCheck
 from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.task_order import TaskOrder
@@ -92,7 +92,7 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
         with engine_asleep(config, experiment.world, experiment.coordinator):
             result = experiment.learner.policy_step(batch.samples, state.grpo_step, state.rate_scale)
     trained = time.monotonic()
-    experiment.solve_rates.record(groups)
+    experiment.solve_rates.record(groups, success_rule(config))
     state.grpo_step += 1
     metrics = batch.metrics | (result.metrics if result else {})
     if result is not None and result.has_moved:

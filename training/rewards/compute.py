@@ -6,10 +6,16 @@ from typing import NamedTuple
 
 from training.contracts.config.reward_presets import RewardConfig, RewardPreset, WeightedTerm
 from training.contracts.milestone import ReachedMilestone
-from training.contracts.types import RewardTerm, Trajectory, Turn
-from training.rewards.expressions import expression_value
-from training.rewards.term import ScoredTrajectory, TermValue, facts_of
+from training.contracts.types import Action, ActionKind, RewardTerm, Trajectory, Turn
+from training.rewards.expressions import TermError, expression_value
+from training.rewards.term import ScoredTrajectory, TermValue, facts_of, facts_of_action
 from training.rewards.terms import TERMS
+
+CLICKS = tuple(
+    facts_of_action(Action(kind=ActionKind.CLICK, x=x, y=1), None, screen_changed=True, measured=None)
+    for x in (1, 9)
+)
+"""Turns of an agent that acts and never says that it is done."""
 
 
 class Reward(NamedTuple):
@@ -63,6 +69,21 @@ def rescore(trajectory: Trajectory, rewards: RewardConfig, *, max_turns: int) ->
         for turn, terms in zip(trajectory.turns, result.turn_terms, strict=True)
     )
     return trajectory.model_copy(update={"reward": result.reward, "terms": result.terms, "turns": turns})
+
+
+def pays_at_limit(rewards: RewardConfig) -> bool:
+    """Whether a trajectory that a limit ended is paid more for a full score than for none.
+
+    Terms may be expressions, so it is tried. One that has no value for so few turns counts as paying nothing.
+    """
+    try:
+        none, full = (
+            weigh(rewards, [term_value(row, ended) for row in rewards.terms.terms])[0]
+            for ended in (ScoredTrajectory(CLICKS, score, len(CLICKS)) for score in (0.0, 1.0))
+        )
+    except TermError:
+        return False
+    return full > none
 
 
 def term_value(row: WeightedTerm, trajectory: ScoredTrajectory) -> TermValue:

@@ -5,7 +5,9 @@
     with probability `tasks.curriculum_floor` the choice is uniform instead
 
 A group at q near 0 or 1 has equal rewards and teaches nothing; the variance of its rewards, and so the
-size of its gradient, grows with q (1 - q). An unseen task has q = 1/2 and is tried soon. Families keep
+size of its gradient, grows with q (1 - q). So a win is what the update tells from the rest (`success_rule`).
+Where rewards pay nothing at a limit, a task that is always reached and ended half of the time teaches most;
+where they pay the state, it teaches nothing. An unseen task has q = 1/2 and is tried soon. Families keep
 the shares of `tasks.family_shares`. A choice depends only on (seed, position, solve rates so far), and the
 rates are saved with every checkpoint.
 """
@@ -14,9 +16,11 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from training.contracts.config import FamilyShares
-from training.contracts.outcome import succeeded
-from training.contracts.types import Group, Task
+from training.contracts.config import ExperimentConfig, FamilyShares
+from training.contracts.config.algorithm import imitates_successes
+from training.contracts.outcome import SuccessRule, is_solved, succeeded
+from training.contracts.types import Group, Task, Trajectory
+from training.rewards.compute import pays_at_limit
 from training.rollouts.task_order import TaskOrder
 
 DECAY = 0.7
@@ -30,12 +34,12 @@ class SolveRates:
     counts: dict[str, list[float]] = field(default_factory=dict)
     """task_id -> [wins, trials]; JSON as it is."""
 
-    def record(self, groups: Iterable[Group]) -> None:
-        """Take the groups of a step in."""
+    def record(self, groups: Iterable[Group], rule: SuccessRule) -> None:
+        """Take the groups of a step in; `rule`: what is a win."""
         for group in groups:
             scored = group.scored()
             wins, trials = self.counts.get(group.task.task_id, [0.0, 0.0])
-            new_wins = sum(succeeded(member.score) for member in scored)
+            new_wins = sum(_is_win(member, rule) for member in scored)
             self.counts[group.task.task_id] = [DECAY * wins + new_wins, DECAY * trials + len(scored)]
 
     def weight(self, task_id: str) -> float:
@@ -43,6 +47,19 @@ class SolveRates:
         wins, trials = self.counts.get(task_id, [0.0, 0.0])
         rate = (wins + 1) / (trials + 2)
         return 4 * rate * (1 - rate)
+
+
+def success_rule(config: ExperimentConfig) -> SuccessRule:
+    """Which outcomes an update under `config` tells from the rest: those that it imitates, or pays."""
+    if imitates_successes(config.algorithm) or not pays_at_limit(config.rewards):
+        return SuccessRule.ENDED
+    return SuccessRule.STATE
+
+
+def _is_win(member: Trajectory, rule: SuccessRule) -> bool:
+    if rule is SuccessRule.STATE:
+        return succeeded(member.score)
+    return is_solved(member.status, member.score)
 
 
 class SolveRateCurriculum(TaskOrder):
