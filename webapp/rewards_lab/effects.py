@@ -1,11 +1,15 @@
-"""What another reward would have changed: spread, groups without a signal, signs of advantages, farming."""
+"""What another reward would have changed: spread, groups without a signal, signs of advantages, farming.
+
+Solved is what the agent ended. A state that a limit ended is neither solved nor failed: whether to pay it is
+the preset's own choice, so it stands beside both.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from training.contracts.outcome import SOLVED_SCORE
+from training.contracts.outcome import Outcome
 from training.statistics.agreement import rank_correlation
 from webapp.rewards_lab.slices import Rewarded, StoredSlice
 from webapp.trajectories.models import EQUAL_REWARDS_STD
@@ -15,6 +19,7 @@ NUM_EXAMPLES = 8
 UNRELATED = 0.1
 """A term whose rank correlation with the score is below it does not tell solved from failed."""
 Floats = np.ndarray
+Texts = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class TermEffect:
     name: str
     solved: float | None
     """Mean contribution; None without solved ones."""
+    at_limit: float | None
+    """To full scores that a limit ended."""
     failed: float | None
     most_failed: float | None
     """Largest contribution to a failed trajectory."""
@@ -65,7 +72,8 @@ def effects_of(stored: StoredSlice, new: Rewarded) -> Effects:
     flat_before = {group for group, at in places.items() if np.std(before[at]) < EQUAL_REWARDS_STD}
     flat_after = {group for group, at in places.items() if np.std(after[at]) < EQUAL_REWARDS_STD}
     turned = _turned(before, after, places)
-    failed = np.flatnonzero(scores < SOLVED_SCORE)
+    outcomes = np.array([str(row.outcome) for row in rows])
+    failed = np.flatnonzero(outcomes == Outcome.FAILED)
     best_failed = failed[np.argsort(-after[failed], kind="stable")][:NUM_EXAMPLES]
     return Effects(
         mean=float(after.mean()),
@@ -76,9 +84,9 @@ def effects_of(stored: StoredSlice, new: Rewarded) -> Effects:
         num_groups=len(places),
         turned=[(rows[at].pk, float(old), float(now)) for at, old, now in turned[:NUM_EXAMPLES]],
         num_turned=len(turned),
-        inverted=sorted(group for group, at in places.items() if _is_inverted(after[at], scores[at])),
+        inverted=sorted(group for group, at in places.items() if _is_inverted(after[at], outcomes[at])),
         farmed=[(rows[at].pk, float(after[at])) for at in best_failed if after[at] > 0],
-        terms=[_term(name, np.array(parts), scores) for name, parts in new.contributions.items()],
+        terms=[_term(name, np.array(parts), scores, outcomes) for name, parts in new.contributions.items()],
     )
 
 
@@ -100,18 +108,20 @@ def _turned(before: Floats, after: Floats, places: dict[int, Floats]) -> list[tu
     return sorted(found, key=lambda row: -abs(row[2] - row[1]))
 
 
-def _is_inverted(rewards: Floats, scores: Floats) -> bool:
-    solved, failed = rewards[scores >= SOLVED_SCORE], rewards[scores < SOLVED_SCORE]
+def _is_inverted(rewards: Floats, outcomes: Texts) -> bool:
+    solved, failed = rewards[outcomes == Outcome.SOLVED], rewards[outcomes == Outcome.FAILED]
     return bool(len(solved) and len(failed) and failed.max() >= solved.min())
 
 
-def _term(name: str, parts: Floats, scores: Floats) -> TermEffect:
-    solved, failed = parts[scores >= SOLVED_SCORE], parts[scores < SOLVED_SCORE]
+def _term(name: str, parts: Floats, scores: Floats, outcomes: Texts) -> TermEffect:
+    ends = (Outcome.SOLVED, Outcome.SOLVED_AT_LIMIT, Outcome.FAILED)
+    solved, at_limit, failed = (parts[outcomes == end] for end in ends)
     correlation = rank_correlation(parts, scores)
     pays_failed = bool(len(failed)) and failed.max() > EQUAL_REWARDS_STD
     return TermEffect(
         name=name,
         solved=float(solved.mean()) if len(solved) else None,
+        at_limit=float(at_limit.mean()) if len(at_limit) else None,
         failed=float(failed.mean()) if len(failed) else None,
         most_failed=float(failed.max()) if len(failed) else None,
         correlation=correlation,

@@ -13,6 +13,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
 from training.contracts.config import DesktopConfig, RewardConfig
 from training.contracts.config.reward_presets import WeightedTerm
 from training.contracts.observed_text import MeasuredTurn
+from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.types import Action, Purpose, TrajectoryStatus
 from training.rewards.compute import term_value, weigh
 from training.rewards.expressions import TermError
@@ -39,6 +40,7 @@ class StoredTrajectory:
     """As it was stored."""
     own: RewardConfig | None
     """What its experiment rewards with; None without an experiment."""
+    outcome: Outcome | None
     facts: ScoredTrajectory
 
 
@@ -122,6 +124,7 @@ def _load(team_id: int, key: str, state: tuple) -> StoredSlice:
         "task_id",
         "experiment_id",
         "num_turns",
+        "status",
         "score",
         "reward",
         "group__desktops",
@@ -144,7 +147,7 @@ def _load(team_id: int, key: str, state: tuple) -> StoredSlice:
         for pk, limit, milestones in specs.values_list("pk", "spec__max_turns", "spec__milestones")
     }
     found = []
-    for pk, group_id, task_id, experiment_id, _, score, reward, desktops, milestones in rows:
+    for pk, group_id, task_id, experiment_id, _, status, score, reward, desktops, milestones in rows:
         config = configs.get(experiment_id)
         machine = config.desktops if config else read_stored(DesktopConfig, desktops)
         limit, num_milestones = tasks.get(task_id, (None, 0))
@@ -153,7 +156,8 @@ def _load(team_id: int, key: str, state: tuple) -> StoredSlice:
             tuple(facts[pk]), score, limit or machine.max_turns, reached, num_milestones
         )
         own = config.rewards if config else None
-        found.append(StoredTrajectory(pk, group_id, task_id, reward, own, scored))
+        outcome = outcome_of(TrajectoryStatus(status), score)
+        found.append(StoredTrajectory(pk, group_id, task_id, reward, own, outcome, scored))
     return StoredSlice(found, sum(map(len, facts.values())), state[0] - len(rows))
 
 

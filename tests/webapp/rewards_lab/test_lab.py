@@ -162,6 +162,19 @@ def test_what_another_reward_would_change_is_counted(lab_experiment):
     assert nothing.correlation is None
 
 
+def test_what_a_limit_ended_is_neither_solved_nor_failed(lab_experiment):
+    reached, failed = pair((1.0, 0.0), (True, True))
+    Trajectory.objects.filter(pk=reached.pk).update(status="truncated")
+    ended = WeightedTerm(term="ended_score.v1", weight=1.0)
+    found = effects(lab_experiment, ended, MOVED)
+    assert found.inverted == [], "nobody solved it, so no success is paid less than a failure"
+    assert [pk for pk, _ in found.farmed] == [failed.pk]
+    score = found.terms[0]
+    assert (score.solved, score.at_limit, score.failed) == (None, 0.0, 0.0)
+    (paid,) = effects(lab_experiment, WeightedTerm(term="task_score.v1", weight=1.0)).terms
+    assert (paid.solved, paid.at_limit, paid.failed) == (None, 1.0, 0.0)
+
+
 def test_rank_correlation_shares_ranks_among_ties():
     import numpy as np
 
