@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Max, Min, Q, QuerySet
+from django.db.models import Count, F, Max, Min, QuerySet
 
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.queries.outcomes import solved_at_limit, solved_by_agent
 from webapp.trajectories.models import Trajectory
 
 MIN_TRIES = 8
@@ -28,14 +29,22 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """Scored trajectories of the team's policies on one task."""
+    """Scored trajectories of the team's policies, or of the oracle, on one task."""
 
     num: int = 0
     num_solved: int = 0
+    """The agent ended them."""
+    num_at_limit: int = 0
+    """Of the others, those that reached the state and went on until a limit."""
 
     @property
     def rate(self) -> float | None:
         return self.num_solved / self.num if self.num else None
+
+    @property
+    def num_reached(self) -> int:
+        """With a full score, whatever ended them: what says of a task that it can be done."""
+        return self.num_solved + self.num_at_limit
 
 
 NO_TRIES = Tries()
@@ -53,11 +62,15 @@ def tries_by_source(team_id: int, tasks: Iterable[int]) -> dict[str, dict[int, T
     counted = (
         rows.order_by()
         .values_list("source", "task_id")
-        .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED_SCORE)))
+        .annotate(
+            num=Count("pk"),
+            num_solved=Count("pk", filter=solved_by_agent()),
+            num_at_limit=Count("pk", filter=solved_at_limit()),
+        )
     )
     found: dict[str, dict[int, Tries]] = {Source.POLICY: {}, Source.ORACLE: {}}
-    for source, pk, num, num_solved in counted:
-        found[source][pk] = Tries(num, num_solved)
+    for source, pk, *numbers in counted:
+        found[source][pk] = Tries(*numbers)
     return found
 
 
@@ -94,14 +107,14 @@ def flags_of(
     if screens:
         text = f"{len(screens)} final screens were scored differently"
         found.append(Flag("Flaky", "bad", text))
-    if 0 < oracle.num_solved < oracle.num:
-        text = f"the oracle scored 1 in {oracle.num_solved} of {oracle.num} runs"
+    if 0 < oracle.num_reached < oracle.num:
+        text = f"the oracle scored 1 in {oracle.num_reached} of {oracle.num} runs"
         found.append(Flag("Flaky oracle", "bad", text))
     elif task.oracle_score is not None and task.oracle_score < SOLVED_SCORE:
         found.append(Flag("Oracle fails", "bad", f"the oracle scored {task.oracle_score:g}"))
     if task.idle_score:
         found.append(Flag("Free", "bad", f"doing nothing scored {task.idle_score:g}"))
-    if tries.num >= MIN_TRIES and tries.num_solved == 0:
+    if tries.num >= MIN_TRIES and tries.num_reached == 0:
         found.append(Flag("Never solved", "warning", f"0 of {tries.num} tries"))
     if tries.num >= MIN_TRIES and tries.num_solved == tries.num:
         found.append(Flag("Always solved", "warning", f"all of {tries.num} tries"))

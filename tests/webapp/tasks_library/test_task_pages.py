@@ -15,7 +15,7 @@ from testing.factories import (
 )
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
-from webapp.tasks_library.flags import MIN_TRIES, Tries, flags_of, flaky_screens, tries_of
+from webapp.tasks_library.flags import MIN_TRIES, Tries, flags_of, flaky_screens, tries_by_source, tries_of
 from webapp.tasks_library.leakage import leaked
 from webapp.tasks_library.solve_rates import MAX_BARS, courses_of
 
@@ -90,6 +90,22 @@ def test_a_task_without_a_signal_is_flagged_after_enough_tries(team, scores, exp
     tried(task, team, scores)
     tried(task, team, [1.0, 0.0], source="oracle")
     assert names(task, team) == expected
+
+
+def test_what_a_limit_ended_is_not_solved_and_shows_that_the_task_can_be(client, team):
+    task = make_task(task_set=make_task_set("menus"))
+    tried(task, team, [1.0] * MIN_TRIES, status="truncated")
+    assert names(task, team) == []
+    tried(task, team, [1.0, 1.0])
+    assert tries_of(team.pk, [task.pk])[task.pk] == Tries(MIN_TRIES + 2, 2, MIN_TRIES)
+    for path in ("/tasks/menus/", f"/tasks/menus/{task.pk}/"):
+        page = client.get(path).content.decode()
+        assert "20 %" in page
+        assert f"{MIN_TRIES} more at a limit" in page
+    tried(task, team, [1.0, 0.0], source="oracle", status="truncated")
+    oracle = tries_by_source(team.pk, [task.pk])["oracle"][task.pk]
+    flags = flags_of(task, Tries(), [], [], oracle=oracle)
+    assert [flag.name for flag in flags] == ["Flaky oracle"], "an oracle is judged by the state"
 
 
 def test_an_oracle_that_fails_and_a_free_score_are_flagged(team):
