@@ -6,7 +6,6 @@ from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, 
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, JSONObject
 
-from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import TrajectoryStatus
 from webapp.analysis.series.metric_series import ROLLED_BACK
 from webapp.experiments.models import (
@@ -18,7 +17,7 @@ from webapp.experiments.models import (
     GpuSample,
     MetricPoint,
 )
-from webapp.experiments.queries.outcomes import solved_by_agent
+from webapp.experiments.queries.outcomes import solved_at_limit, solved_by_agent
 from webapp.experiments.queries.rows_behind_resume import lost_trajectories
 from webapp.experiments.queries.streams import experiment_stream
 from webapp.live.event_publishing import cursor_of
@@ -106,7 +105,7 @@ def _numbers() -> dict[str, Count]:
         "total": Count("pk"),
         "scored": Count("pk", filter=Q(status__in=[S.TERMINATED, S.TRUNCATED])),
         "solved": Count("pk", filter=solved_by_agent()),
-        "solved_at_limit": Count("pk", filter=Q(status=S.TRUNCATED, score__gte=SOLVED_SCORE)),
+        "solved_at_limit": Count("pk", filter=solved_at_limit()),
         "truncated": Count("pk", filter=Q(status=S.TRUNCATED)),
         "errored": Count("pk", filter=Q(status=S.ERRORED)),
         "cancelled": Count("pk", filter=Q(status=S.CANCELLED)),

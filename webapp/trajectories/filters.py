@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
+from webapp.experiments.queries.outcomes import solved_at_limit, solved_by_agent
 from webapp.lib.request_values import row_id, whole_range
 from webapp.trajectories.models import Trajectory
 
@@ -30,15 +31,21 @@ SORTS = {
 }
 """Name in the URL -> column; each has an index."""
 DEFAULT_SORT = "newest"
+SUCCESSES = {
+    "ended": solved_by_agent(),
+    "limit": solved_at_limit(),
+    "yes": Q(score__gte=SOLVED_SCORE),
+    "no": Q(score__lt=SOLVED_SCORE),
+}
+"""Name in the URL -> what it shows: full task scores by what ended them, and scores below."""
 CHOICES = {
     "status": (ACTIVE, *(member.value for member in TrajectoryStatus)),
     "purpose": tuple(member.value for member in Purpose),
     "source": tuple(member.value for member in Source),
-    "success": ("yes", "ended", "limit", "no"),
+    "success": tuple(SUCCESSES),
     "problem": ("errored", "parse", "mistake"),
     "sort": tuple(SORTS),
 }
-ENDED_BY = {"ended": TrajectoryStatus.TERMINATED, "limit": TrajectoryStatus.TRUNCATED}
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class TrajectoryFilter:
     step: str = ""
     """ "12", or "12-40" of a range."""
     success: str = ""
-    """yes | ended | limit | no: full task score, by the agent's end or a limit's, or scored and below."""
+    """ended | limit | yes | no: solved, solved at a limit, either of them, or scored and below."""
     problem: str = ""
     """errored | parse | mistake: ended by an error, with unparsable completions, or lost by one turn."""
     finding: str = ""
@@ -102,12 +109,8 @@ class TrajectoryFilter:
 
     def _apply_outcome(self, rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
         """Solved or not, and what went wrong."""
-        if self.success == "no":
-            rows = rows.filter(score__lt=SOLVED_SCORE)
-        elif self.success:
-            rows = rows.filter(score__gte=SOLVED_SCORE)
-        if self.success in ENDED_BY:
-            rows = rows.filter(status=ENDED_BY[self.success])
+        if self.success:
+            rows = rows.filter(SUCCESSES[self.success])
         if self.problem == "errored":
             rows = rows.filter(status=TrajectoryStatus.ERRORED)
         elif self.problem == "parse":

@@ -288,6 +288,20 @@ def test_groups_are_narrowed_by_step_family_and_how_many_solved_the_task(
     assert shown(step="1", solved="all") == set()
 
 
+def test_groups_are_solved_as_far_as_the_agent_ended_them(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    at_limit, half = (make_group(experiment=experiment) for _ in range(2))
+    for group, statuses in ((at_limit, ["truncated"] * 2), (half, ["truncated", "terminated"])):
+        for member, status in enumerate(statuses):
+            make_trajectory(group=group, member=member, status=status, reward=1.0)
+
+    def shown(solved: str) -> set[int]:
+        page = page_text(client.get(f"/experiments/{experiment.pk}/?tab=groups&solved={solved}"))
+        return {group.pk for group in (at_limit, half) if f'id="group-{group.pk}"' in page}
+
+    assert [shown(one) for one in ("none", "some", "all")] == [{at_limit.pk}, {half.pk}, set()]
+
+
 def test_groups_appear_when_a_member_has_begun(client: Client, operator, team: Team):
     experiment = make_experiment(team=team)
     trajectory = make_trajectory(group=make_group(experiment=experiment), status="queued")

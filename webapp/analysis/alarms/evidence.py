@@ -11,6 +11,7 @@ from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.analysis.groups.group_cards import group_cards
 from webapp.experiments.models import AlarmRecord
+from webapp.experiments.queries.outcomes import solved_at_limit
 
 MOST_TELLING = 20
 ONSET_STEPS = 5
@@ -43,7 +44,7 @@ def _truncated(rows: Rows) -> Rows:
 
 
 def _endless(rows: Rows) -> Rows:
-    return _truncated(rows).filter(score__gte=SOLVED_SCORE)
+    return _truncated(rows).filter(solved_at_limit())
 
 
 def _nearest_to_success(rows: Rows) -> Rows:

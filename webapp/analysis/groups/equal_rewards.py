@@ -31,7 +31,7 @@ class EqualRewards:
     """Such a group."""
 
     words: str
-    """What its members have in common, e.g. "all 8 solved it"."""
+    """What its members have in common, e.g. "all 8 solved it, 3 of them at a limit"."""
     meaning: str
     is_learned: bool
     """False when the policy learns nothing from it."""
@@ -44,7 +44,7 @@ def equal_rewards_of(
     if not group.has_no_variance:
         return None
     scored = [member for member in members if member.score is not None]
-    words = _in_common(group.num_scored, [member.score for member in scored])
+    words = _in_common(group.num_scored, scored)
     if algorithm is None or not imitates_successes(algorithm):
         return EqualRewards(
             words, "every advantage is 0, so the policy learns nothing from this group", False
@@ -54,10 +54,11 @@ def equal_rewards_of(
     return EqualRewards(words, f"the agent solved and ended none, so {algorithm.name} imitates none", False)
 
 
-def _in_common(number: int, scores: list[float | None]) -> str:
-    if scores and all(map(succeeded, scores)):
-        return f"all {number} solved it"
-    if scores and all((score or 0) <= 0 for score in scores):
+def _in_common(number: int, scored: list[Member]) -> str:
+    if scored and all(succeeded(member.score) for member in scored):
+        at_limit = sum(member.outcome is Outcome.SOLVED_AT_LIMIT for member in scored)
+        return f"all {number} solved it{f', {at_limit} of them at a limit' if at_limit else ''}"
+    if scored and all((member.score or 0) <= 0 for member in scored):
         return f"none of {number} solved it"
     return "all are rewarded alike"
 

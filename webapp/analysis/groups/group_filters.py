@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose
 from webapp.experiments.models import Experiment
+from webapp.experiments.queries.outcomes import solved_by_agent
 from webapp.lib.request_values import check_text, whole_range
 
 NO_VARIANCE = "no-variance"
@@ -35,7 +35,7 @@ class GroupFilter:
     """ "12", or "12-40" of a range."""
     family: str = ""
     solved: str = ""
-    """One of SOLVED: by how many of the scored members."""
+    """One of SOLVED: by how many of the scored members, as far as the agent ended them."""
     injected: str = ""
     """yes: a replay entry took part."""
 
@@ -74,8 +74,8 @@ class GroupFilter:
             rows = rows.filter(task__family=self.family)
         if self.solved:
             members = experiment.trajectories.filter(group=OuterRef("pk"))
-            won = Exists(members.filter(score__gte=SOLVED_SCORE))
-            lost = Exists(members.filter(score__lt=SOLVED_SCORE))
+            won = Exists(members.filter(solved_by_agent()))
+            lost = Exists(members.filter(~solved_by_agent(), score__isnull=False))
             rows = rows.filter({"none": lost & ~won, "some": won & lost, "all": won & ~lost}[self.solved])
         if self.injected:
             rows = rows.filter(pk__in=experiment.groups.filter(replay_uses__isnull=False).values("pk"))

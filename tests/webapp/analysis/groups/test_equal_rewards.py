@@ -65,6 +65,7 @@ def test_what_a_limit_ended_is_not_imitated() -> None:
     assert found
     assert not found.is_learned
     assert "solved and ended none" in found.meaning
+    assert found.words == "all 2 solved it, 2 of them at a limit"
 
 
 def test_rewards_that_differ_need_no_words() -> None:
