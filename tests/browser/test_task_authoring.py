@@ -85,6 +85,32 @@ def test_a_task_is_written_edited_and_uploaded(sign_in: SignIn, people: People, 
     assert fits(page)
 
 
+def test_broken_json_is_said_once_with_its_field_or_line(sign_in: SignIn, people: People):
+    page = open_page(sign_in, people, "wide", "/task-editor/")
+    checked = page.locator("section").filter(has=page.get_by_role("heading", name="Check"))
+    good = checked.get_by_text("Runs on Deskhand desktops.")
+    text = page.get_by_label("Task as JSON")
+    text.fill(json.dumps(NOTE, indent=2))
+    page.get_by_label("Task set").fill("mine")
+    expect(good).to_be_visible()
+    page.get_by_label("Evaluator").fill('{\n"func" 1}')
+    expect(checked.get_by_role("alert")).to_contain_text("Evaluator is not valid JSON")
+    expect(checked.get_by_role("alert")).to_contain_text("line 2")
+    expect(good).to_be_hidden()
+    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Not tried yet")).to_be_visible()
+    assert not TaskRecord.objects.exists(), "the text still has the evaluator of before"
+    text.fill('{\n"id" 1}')
+    expect(checked.get_by_role("button", name="Line 2")).to_be_visible()
+    expect(checked.get_by_role("alert")).to_have_count(0)
+    assert checked.inner_text().count("JSON") == 1
+    text.fill(json.dumps(NOTE, indent=2))
+    expect(good).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**/tasks/mine/*/")
+
+
 @pytest.mark.desktop
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("size", SIZES)

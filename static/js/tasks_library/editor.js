@@ -17,18 +17,26 @@ const proposed = JSON.parse(document.getElementById("task-proposal")?.textConten
 const examples = JSON.parse(document.getElementById("task-examples").textContent);
 let running = null;
 let timer = 0;
+let unread = null; // the area whose JSON cannot be read: one of the fields, or the text of all of them
 
-const parsed = (value, what) => {
-  try {
-    return JSON.parse(value);
-  } catch (error) {
-    throw new SyntaxError(`${what} is not valid JSON: ${error.message}`);
+class NotJson extends Error {
+  constructor(area, words) {
+    super(words);
+    this.area = area;
   }
-};
+}
+
+function parsed(area, otherwise = "") {
+  try {
+    return JSON.parse(area.value || otherwise);
+  } catch (error) {
+    throw new NotJson(area, `${area.labels[0]?.firstChild.textContent.trim()} is not valid JSON: ${error.message}`);
+  }
+}
 
 function showFields() {
-  const values = parsed(text.value, "The text");
-  if (values === null || typeof values !== "object" || Array.isArray(values)) throw new SyntaxError("The text is not a JSON object.");
+  const values = parsed(text);
+  if (values === null || typeof values !== "object" || Array.isArray(values)) throw new NotJson(text, "");
   for (const field of fields) {
     const value = field.dataset.field.split(".").reduce((inner, key) => inner?.[key], values);
     if (field.dataset.kind === "json") field.value = JSON.stringify(value ?? (field.dataset.field === "config" ? [] : {}), null, 2);
@@ -38,7 +46,7 @@ function showFields() {
 
 // A number that is none stays as it was typed, and the server says what is wrong with it.
 function valueOf(field) {
-  if (field.dataset.kind === "json") return parsed(field.value || "null", field.labels[0].firstChild.textContent.trim());
+  if (field.dataset.kind === "json") return parsed(field, "null");
   if (field.dataset.kind !== "number") return field.value;
   if (!field.value.trim()) return null;
   return Number.isFinite(Number(field.value)) ? Number(field.value) : field.value;
@@ -46,7 +54,7 @@ function valueOf(field) {
 
 // Keys that no field shows stay.
 function readFields() {
-  const values = parsed(text.value, "The text");
+  const values = parsed(text);
   for (const field of fields) {
     const [key, place] = field.dataset.field.split(".");
     if (place === undefined) values[key] = valueOf(field);
@@ -55,16 +63,28 @@ function readFields() {
   text.value = JSON.stringify(values, null, 2);
 }
 
+// What is wrong with the text is the server's to say, at its line. Of a field it knows nothing: the text still
+// holds what the field said before.
 function sync(convert) {
+  unread?.removeAttribute("aria-invalid");
+  unread = null;
+  problem.textContent = "";
   try {
     convert();
-    problem.hidden = true;
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    problem.textContent = error.message;
-    problem.hidden = false;
+    if (!(error instanceof NotJson)) throw error;
+    unread = error.area;
+    unread.setAttribute("aria-invalid", "true");
+    if (unread !== text) problem.textContent = error.message;
   }
-  return problem.hidden;
+  problem.hidden = !problem.textContent;
+  result.hidden = !problem.hidden;
+  return !unread;
+}
+
+function isUnread() {
+  if (unread) (problem.hidden ? result : problem).scrollIntoView({ block: "center" });
+  return unread !== null;
 }
 
 // On narrow pages one of the two is seen at a time.
@@ -75,6 +95,7 @@ function open(view) {
 
 async function check() {
   running?.abort();
+  if (!problem.hidden) return;
   running = new AbortController();
   try {
     const answer = await postForm(form.dataset.check, new FormData(form), { signal: running.signal });
@@ -128,6 +149,7 @@ for (const select of form.querySelectorAll("[data-add]")) {
 // --- a try of what is not saved --------------------------------------------------------------------------
 
 async function tryOut() {
+  if (isUnread()) return;
   tried.textContent = "Queued…";
   try {
     const answer = await postForm(form.dataset.try, new FormData(form));
@@ -160,10 +182,7 @@ form.addEventListener("click", (event) => {
   if (event.target.closest("[data-try-out]")) tryOut();
 });
 form.addEventListener("submit", (event) => {
-  if (!problem.hidden) {
-    event.preventDefault();
-    problem.scrollIntoView({ block: "center" });
-  }
+  if (isUnread()) event.preventDefault();
 });
 
 if (!sync(showFields)) open("json");
