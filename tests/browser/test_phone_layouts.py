@@ -6,7 +6,16 @@ from playwright.sync_api import Locator, Page
 
 from testing.browser.people import People, SignIn
 from testing.evaluation_rows import make_evaluation
-from testing.factories import make_experiment
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_task_set,
+    make_trajectory,
+    make_user,
+)
+from webapp.accounts.models import Role
 from webapp.experiments.models import Attempt, CheckpointRecord, Experiment
 
 NAME = "First desk with a longer name"
@@ -84,3 +93,47 @@ def test_the_export_of_a_checkpoint_is_a_row_below_its_heads(phone: Page, run: E
     if width == 1280:
         heads, cells = panel.locator("th"), row.locator("td")
         assert [box(one)["x"] for one in heads.all()] == [box(one)["x"] for one in cells.all()]
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("/trajectories/", "Status"),
+        ("/experiments/", "Held-out success"),
+        ("/replay/list/", "Reward"),
+        ("/tasks/", "Verified"),
+        ("/tasks/menus/", "Solved"),
+        ("/experiments/{run}/?tab=attempts", "Reason"),
+        ("/experiments/{run}/?tab=evaluations", "Solved"),
+    ],
+)
+def test_what_a_row_is_and_how_it_went_is_seen_first(
+    phone: Page, run: Experiment, people: People, path: str, key: str
+):
+    """The rest of a wide table is in its box, beside them; the page itself never scrolls sideways."""
+    task = make_task(task_set=make_task_set("menus"))
+    task.instruction = 'Type "yellow elephant" and save it as a note.'
+    task.save()
+    group = make_group(experiment=run, task=task)
+    for place, status in enumerate(("truncated", "terminated")):
+        row = make_trajectory(group=group, member=place, status=status, reward=1.0)
+        make_replay_entry(trajectory=row)
+    Attempt.objects.create(
+        experiment=run, number=1, status="lost", reason="gpu worker gpu@vm stopped answering"
+    )
+    phone.goto(path.format(run=run.pk))
+    head = phone.get_by_role("columnheader", name=key, exact=True)
+    shown, table = box(head), box(phone.locator(".table-scroll", has=head))
+    assert shown["x"] + shown["width"] <= table["x"] + table["width"] + 1
+    assert phone.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_member_is_changed_and_removed_without_scrolling(sign_in: SignIn, people: People):
+    make_user(Role.VIEWER, team=people.team)
+    page = sign_in(make_user(Role.ADMIN, team=people.team))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/team/")
+    buttons = page.get_by_role("button", name="Remove").all()
+    assert len(buttons) > 2
+    for button in buttons:
+        assert box(button)["x"] + box(button)["width"] <= 390
