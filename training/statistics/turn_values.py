@@ -80,8 +80,9 @@ def turn_values(
 
 def _stretches(num_turns: int, values: Mapping[int, NodeValue], end: NodeValue) -> tuple[TurnValue, ...]:
     """`values`: those that are known, by the turn before which they stand; the last turn leads to the end."""
-    places = sorted(values) if num_turns else []
-    turns: list[TurnValue] = []
+    if not num_turns:
+        return ()  # its time ran out before it began
+    places, turns = sorted(values), list[TurnValue]()
     for first, following in zip(places, [*places[1:], num_turns], strict=True):
         one = TurnValue(values[first], values.get(following, end), first, following - 1)
         turns += [one] * (following - first)

@@ -81,6 +81,17 @@ def test_the_changes_of_a_trajectory_add_up_to_its_reward_above_the_mean() -> No
         assert sum(stretches.values()) == pytest.approx(rewards[key] - 1.4 / 3)
 
 
+def test_a_member_whose_time_ran_out_before_its_first_turn_counts_and_has_no_turn() -> None:
+    rewards = {1: 1.0, 2: 0.0, 3: 0.0}
+    states = {1: ["s", "a"], 2: ["s", "a"], 3: []}
+    values = turn_values(rewards, states, 2)
+    assert values[3] == ()
+    assert [turn.change for turn in values[1]] == pytest.approx([0.5 - 1 / 3, 0.5])
+    result = group_advantages(rewards, scale=False, states=SharedStates(of_turns=states, least_visits=2))
+    assert result is not None
+    assert (result.advantages[3], result.turns[3]) == (0.0, (0.0,))
+
+
 def test_a_planted_wrong_turn_takes_the_blame_and_its_siblings_right_ones_none() -> None:
     """All open the menu; then four choose the right row and four the wrong one, and both stop."""
     rewards = {key: float(key < 4) for key in range(8)}

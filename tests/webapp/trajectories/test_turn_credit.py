@@ -89,6 +89,15 @@ def test_people_who_took_over_count_in_no_value(group: Group) -> None:
     assert [one.change for one in credit_of(group)[lost.pk]] == [0, -0.5, 0]
 
 
+def test_a_member_without_a_turn_counts_in_the_start_as_it_does_in_training(group: Group) -> None:
+    none = member(group, 0.0, [])
+    note_mistakes(group)
+    found = credit_of(group)
+    assert found[none.pk] == []
+    first, second, _ = found[group.trajectories.order_by("id")[0].pk]
+    assert (first.num_before, first.change, second.change) == (5, pytest.approx(0.1), 0.5)
+
+
 def test_the_mistake_is_kept_for_lists_and_scanners(group: Group) -> None:
     note_mistakes(group)
     assert list(group.trajectories.order_by("id").values_list("mistake_turn", flat=True)) == [

@@ -8,7 +8,7 @@ from statistics import fmean
 from training.contracts.screen_state import state_of_digests
 from training.contracts.types import Purpose, Source
 from training.statistics.turn_values import NodeValue, TurnValue, interval_of_change, turn_values
-from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.models import Group, Trajectory
 
 LEAST_VISITS = 2
 """Members from which on a screen has a value of its own, without an experiment that says so."""
@@ -58,14 +58,16 @@ def credit_of(group: Group) -> dict[int, list[Stretch]]:
         shows_screen, least = settings.prompt.shows_screen, settings.algorithm.least_visits
     states: defaultdict[int, list[str]] = defaultdict(list)
     rewards: dict[int, float] = {}
-    rows = TurnRecord.objects.filter(trajectory__group=group, trajectory__reward__isnull=False)
+    rows = Trajectory.objects.filter(group=group, reward__isnull=False)
     if group.source != Source.HUMAN:
-        rows = rows.exclude(trajectory__source=Source.HUMAN)
-    rows = rows.order_by("trajectory_id", "index")
-    columns = ("trajectory_id", "trajectory__reward", "frame", "accessibility", "terminal")
-    for key, reward, frame, tree, terminal in rows.values_list(*columns):
-        states[key].append(state_of_digests(frame, tree or "", terminal or "", shows_screen=shows_screen))
-        rewards[key] = reward
+        rows = rows.exclude(source=Source.HUMAN)
+    columns = ("index", "frame", "accessibility", "terminal")
+    rows = rows.order_by("id", "turns__index")
+    found = rows.values_list("id", "reward", *(f"turns__{name}" for name in columns))
+    for key, reward, index, frame, tree, terminal in found:
+        rewards[key], row = reward, states[key]
+        if index is not None:  # of a member that had no time for a turn there is none
+            row.append(state_of_digests(frame, tree or "", terminal or "", shows_screen=shows_screen))
     if len(rewards) < 2:
         return {}
     values = turn_values(rewards, states, least, measured_turns(rewards))
