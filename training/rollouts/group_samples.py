@@ -114,7 +114,8 @@ def samples_beside(
     except Untrainable as error:
         left_out.add(error)
         return []
-    return [replace(one, as_likelihood=True) for one in found]
+    weight = config.replay.likelihood_weight  # no group gives it an advantage to weigh by
+    return [replace(one, as_likelihood=True, likelihood_weight=weight) for one in found]
 
 
 def _samples(

@@ -13,7 +13,8 @@ ROUNDING = 1e-9
 class ReplayRoom:
     """Counts what enters a step, against its limits.
 
-    `max_share` is of what is trained on in the end, so a flat group counts only once it has an injection.
+    `max_share` is of what is trained on in the end, so a flat group counts only once it has an injection. One
+    with an entry beside it counts, too: else nothing could enter a step of which every group failed.
     `max_family_share` and `sft_share` are of the step's trajectories, trained on or not: where a whole family
     fails, its injections have no other measure.
     """

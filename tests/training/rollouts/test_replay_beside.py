@@ -97,6 +97,16 @@ def test_an_entry_beside_its_group_trains_it_alone(prepare, sampled: ReplayCandi
     assert 99 not in {update.trajectory_id for update in batch.member_updates({})}
 
 
+@pytest.mark.parametrize("injection", ["recorded", "advantage", "likelihood"])
+def test_beside_a_group_that_did_not_fail_an_entry_has_its_weight_however_others_enter(
+    prepare, sampled: ReplayCandidate, injection: str
+) -> None:
+    replay = {"enabled": True, "injection": injection, "sft_share": 0.5, "likelihood_weight": 0.3}
+    batch = prepare([make_group([1.0, 0.0, 0.0, 0.0])], (sampled,), replay=replay)
+    (entry,) = [sample for sample in batch.samples if sample.replay_entry_id == 9]
+    assert (entry.as_likelihood, entry.likelihood_weight) == (True, 0.3)
+
+
 def test_a_void_turn_of_an_entry_is_never_imitated(prepare, sampled: ReplayCandidate) -> None:
     turns = sampled.trajectory.turns
     void = turns[0].model_copy(update={"index": 1, "parse_error": "no JSON"})

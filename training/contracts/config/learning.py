@@ -49,7 +49,8 @@ class ReplayConfig(Section):
     max_share: float = knob(
         0.25,
         "Largest share of injected trajectories among those that a step trains on; groups that are skipped "
-        "because their rewards are equal do not count.",
+        "because their rewards are equal do not count. Beside a group (injection: likelihood), the group "
+        "counts as if it were trained on.",
         ge=0,
         le=1,
     )
@@ -65,7 +66,7 @@ class ReplayConfig(Section):
         "How an entry enters a failed group. recorded = in a member's place: with its advantage and an "
         "importance ratio where a policy sampled it, else imitated with likelihood_weight. advantage = in a "
         "member's place, always with its advantage (ratio 1 without logprobs). likelihood = imitated beside "
-        "the group, whose failed members are then not trained on.",
+        "the group, which is trained on as without it: not at all where all rewards are equal.",
     )
     max_advantage: float = knob(
         0.0,

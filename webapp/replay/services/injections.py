@@ -76,10 +76,14 @@ def offers(*, team: Team, task: TaskRecord, snapshot: int = 0) -> list[Offer]:
 
 
 def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
-    """Store injections as the trainer reports them; a repeated report changes nothing. Returns how many."""
-    num_new = 0
+    """Store injections as the trainer reports them; a repeated report changes nothing. Returns how many.
+
+    Those of entries that were deleted meanwhile are left out.
+    """
+    uses, num_new = list(uses), 0
     with transaction.atomic():
-        for use in uses:
+        kept = _kept({use.entry_id for use in uses})
+        for use in [one for one in uses if one.entry_id in kept]:
             _, is_new = ReplayUseRecord.objects.get_or_create(
                 entry_id=use.entry_id,
                 group_id=use.group_id,
@@ -99,14 +103,18 @@ def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
     return num_new
 
 
+def _kept(entries: set[int]) -> set[int]:
+    """Those that nobody deleted since the trainer had them."""
+    return set(ReplayEntry.objects.filter(pk__in=entries).values_list("pk", flat=True))
+
+
 def record_skips(*, experiment: Experiment, skips: Iterable[ReplaySkip]) -> None:
     """Count the entries that the trainer could not use; the first ones of a reason are shown on its page.
 
     Those that were deleted meanwhile are left out.
     """
     skips = list(skips)
-    wanted = {skip.entry_id for skip in skips}
-    kept = set(ReplayEntry.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+    kept = _kept({skip.entry_id for skip in skips})
     with transaction.atomic():
         reported = set(experiment.replay_skips.values_list("reason", flat=True).distinct())
         by_reason: dict[str, list[ReplaySkip]] = defaultdict(list)
