@@ -104,7 +104,7 @@ def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
 
 
 def _kept(entries: set[int]) -> set[int]:
-    """Those that nobody deleted since the trainer had them."""
+    """Those that were not deleted since the trainer had them."""
     return set(ReplayEntry.objects.filter(pk__in=entries).values_list("pk", flat=True))
 
 
