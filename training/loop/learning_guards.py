@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from training.contracts.config.algorithm import imitates_successes
 from training.contracts.number_text import share_text
 from training.contracts.trainer_reports import Alarm
-from training.contracts.types import RewardTerm
+from training.contracts.types import Group, RewardTerm
 from training.loop.alarm_history import is_settled
 from training.loop.step_facts import StepFacts, alarm_above, alarm_of
 
 ZERO_REWARD_STEPS = 3
 """Steps in a row without a single success before all-zero rewards are an alarm."""
+SCORES = ("task_score.", "ended_score.")
+"""Terms that are the task's own score: no shaping that could crowd it out."""
 SATURATED_SHARE = 0.95
 """A term is saturated when this share of the trajectories has its largest magnitude."""
 TELLING_SUCCESS = 0.25
@@ -33,8 +35,8 @@ def zero_variance(facts: StepFacts) -> Alarm | None:
 
 
 def all_zero_rewards(facts: StepFacts) -> Alarm | None:
-    """No success in several steps."""
-    if facts.metrics["rollout/success"] > 0:
+    """No success in several steps, nor a part of one that tells members of a group apart."""
+    if facts.metrics["rollout/success"] > 0 or any(_is_graded_apart(group) for group in facts.groups):
         return None
     value, limit = facts.history.zero_reward_steps + 1, ZERO_REWARD_STEPS
     if value < limit:
@@ -45,6 +47,11 @@ def all_zero_rewards(facts: StepFacts) -> Alarm | None:
         "Start from a better checkpoint (sft.enabled), choose easier tasks.levels, or enable replay.",
         severity="critical",
     )  # fmt: skip
+
+
+def _is_graded_apart(group: Group) -> bool:
+    """Evaluators that grade, as by the share of right fields, teach long before the first full score."""
+    return len({member.score for member in group.scored()}) > 1
 
 
 def no_update(facts: StepFacts) -> Alarm | None:
@@ -117,7 +124,7 @@ def entropy_collapse(facts: StepFacts) -> Alarm | None:
 
 
 def _saturated_shares(rows: Iterable[Sequence[RewardTerm]]) -> list[tuple[str, float]]:
-    """(term, share of trajectories with its most common value, if not zero); task score apart."""
+    """(term, share of trajectories with its most common value, if not zero); the score apart."""
     values: dict[str, list[float]] = {}
     for terms in rows:
         for term in terms:
@@ -125,6 +132,6 @@ def _saturated_shares(rows: Iterable[Sequence[RewardTerm]]) -> list[tuple[str, f
     shares = []
     for name, contributions in sorted(values.items()):
         common = statistics.mode(contributions)
-        if not name.startswith("task_score") and common != 0:
+        if not name.startswith(SCORES) and common != 0:
             shares.append((name, contributions.count(common) / len(contributions)))
     return shares

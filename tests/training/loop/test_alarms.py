@@ -32,6 +32,7 @@ HEALTHY = {
 
 
 ROLLOUT = {name for name in HEALTHY if name.startswith("rollout/")}
+FAILED = {"rollout/success": 0.0}
 SURE = {"loss/entropy": 0.015, "rollout/zero_variance_fraction": 0.78}
 
 
@@ -64,14 +65,14 @@ def facts(
     )
 
 
-def with_term(contributions: list[float]) -> list:
+def with_term(contributions: list[float], name: str = "format.v1") -> list:
     group = make_group([0.0] * len(contributions))
     members = [
         member.model_copy(
             update={
                 "terms": (
                     *member.terms,
-                    RewardTerm(name="format.v1", value=1, weight=1, contribution=contribution),
+                    RewardTerm(name=name, value=1, weight=1, contribution=contribution),
                 )
             }
         )
@@ -94,7 +95,8 @@ def test_groups_of_successes_are_no_trouble_where_successes_are_imitated() -> No
     ("name", "given", "value"),
     [
         ("zero_variance", facts({"rollout/zero_variance_fraction": 0.9}), 0.9),
-        ("all_zero_rewards", facts({"rollout/success": 0.0}, zero_reward_steps=2), 3),
+        ("all_zero_rewards", facts(FAILED, groups=[make_group([0.0] * 8)], zero_reward_steps=2), 3),
+        ("all_zero_rewards", facts(FAILED, groups=[make_group([0.125] * 8)], zero_reward_steps=2), 3),
         ("settled", facts(SURE, max_entropy=0.02, settled_steps=2), 0.015),
         ("saturated_term", facts({"rollout/success": 0.1}, groups=with_term([0.1] * 8)), 1.0),
         ("entropy_collapse", facts({"loss/entropy": 0.03}), 0.95),
@@ -149,9 +151,12 @@ def test_a_solved_task_set_is_no_trouble(sign: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        facts({"rollout/success": 0.0}, zero_reward_steps=1),
+        facts(FAILED, groups=[make_group([0.0] * 8)], zero_reward_steps=1),
+        facts(FAILED, groups=[make_group([0.125, 0.25])], zero_reward_steps=9),  # graded: it teaches
+        facts({"optimiser/grad_norm": 50.0, "rollout/solved": 0.95}),  # few groups differ still
         facts({"optimiser/grad_norm": 50.0}, grad_norms=[1.0] * 3),  # too early for a median
         facts({"rollout/success": 0.1}, groups=with_term([0.1] * 7 + [0.2])),
+        facts({"rollout/success": 0.1}, groups=with_term([0.125] * 8, "ended_score.v1")),
         facts(groups=with_term([0.1] * 8)),  # the score still tells trajectories apart
         facts({"rollout/success": 0.1}, groups=with_term([0.0] * 8)),  # none gets it: no saturation
         facts({"loss/entropy": 0.07}),
