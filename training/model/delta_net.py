@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import logging
+import os
 import types
 from typing import Any
 
@@ -39,6 +40,8 @@ def has_kernels() -> bool:
     triton = importlib.import_module("triton").__version__  # fla-core needs it
     has_tilelang = importlib.util.find_spec("tilelang") is not None
     if not are_refused(torch.cuda.get_device_capability(), triton, has_tilelang=has_tilelang):
+        # Else every process tries all variants of the kernels anew, in its first step.
+        os.environ.setdefault("TRITON_CACHE_AUTOTUNING", "1")
         return True
     log.warning(
         "fla-core refuses Triton %s on this GPU: gated delta nets run in plain torch, which is slow. "
@@ -122,7 +125,7 @@ def delta_rule(
     if query.is_cuda and has_kernels():
         from fla.ops.gated_delta_rule import chunk_gated_delta_rule
 
-        bounds = packed.starts.long() if packed else None
+        bounds = packed.wide if packed else None
         found, _ = chunk_gated_delta_rule(query, key, value, decay, beta, cu_seqlens=bounds)
         return found
     parts = (query, key, value, decay, beta)

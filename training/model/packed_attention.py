@@ -35,13 +35,21 @@ LONG = 1024
 class Bounds:
     """Where packed sequences lie. A plain object: a compiled block passes it on without looking into it."""
 
-    __slots__ = ("lengths", "starts")
+    __slots__ = ("_wide", "lengths", "starts")
 
     def __init__(self, starts: torch.Tensor, lengths: Sequence[int]) -> None:
         self.starts = starts
         """Where each sequence starts, and the end of the last, int32, on the device. [N + 1]"""
         self.lengths = list(lengths)
         """On the host. [N]"""
+        self._wide: torch.Tensor | None = None
+
+    @property
+    def wide(self) -> torch.Tensor:
+        """`starts` in int64, one object for all blocks: kernels keep what they derive from it by that."""
+        if self._wide is None:
+            self._wide = self.starts.long()
+        return self._wide
 
 
 def use_packed_attention(model: Any, text: Any) -> None:

@@ -74,5 +74,7 @@ def test_packed_attention_is_block_diagonal(is_causal: bool) -> None:
         *(part.transpose(0, 1)[None] for part in (query, key, value)), attn_mask=mask, enable_gqa=True
     )[0].transpose(0, 1)
     bounds = Bounds(torch.tensor(starts, dtype=torch.int32), [4, 1, 4])
+    assert bounds.wide.tolist() == starts
+    assert bounds.wide is bounds.wide, "kernels keep what they derive from it by its identity"
     found = attend_within(query, key, value, bounds, scaling=None, is_causal=is_causal)
     torch.testing.assert_close(found, expected)
