@@ -1,6 +1,6 @@
 """docs/images/real_weights.svg: what SmolLM2 solves while it trains, from the results of the two benchmarks.
 
-Left: forms by seed. Right: copying with replay, and the groups that failed as a whole.
+Left: forms by seed. Right: copying with replay, alone and in a mix, and the groups that failed as a whole.
 
     python -m benchmarks.gpu.real_weights_picture
 """
@@ -24,12 +24,14 @@ def main() -> None:
         for place, (name, run) in enumerate(sorted(runs.items()))
         if name.startswith("demonstrated/grpo")
     ]
-    (copied,) = (run for run in _figures("replay_matters")["runs"] if run["arm"] == "copy/replay")
+    arms = {run["arm"]: run for run in _figures("replay_matters")["runs"]}
+    copied = arms["copy/replay"]
     groups = copied["budget"]["groups"]
     failed = [(step, count / groups) for step, count in copied["curve"]["replay/failed_groups"]]
     lines += [
-        _line(copied["curve"]["success/copy"], "copy, rollouts", 5, right=True),
-        _line(failed, "copy, groups that failed", 7, right=True),
+        _line(copied["curve"]["success/copy"], "copy alone, rollouts", 5, right=True),
+        _line(failed, "copy alone, groups that failed", 7, right=True),
+        _line(arms["mix/replay"]["curve"]["success/copy"], "copy in a mix, rollouts", 3, right=True),
     ]
     (IMAGES / "real_weights.svg").write_text(svg(lines, layout(TITLES)))
 

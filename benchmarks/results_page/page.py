@@ -77,8 +77,9 @@ chance, but for pick in seed 2. `press`: the start answers in the right form and
 
 ![Rollouts of forms by seed, and of copying with replay](images/real_weights.svg)"""
 REPLAYED = """All groups of the start fail; each gets a demonstration with an advantage. Where nothing else \
-is trained, everything else is forgotten. Imitation has a start of its own, by the same recipe and seed. The \
-four last rows share a third one: `copy/grpo` never updated it, so that row is what those began with."""
+is trained, everything else is forgotten; in a mix at most 3 points are lost against GRPO. Imitation has a \
+start of its own, by the same recipe and seed. `copy/sft_grpo` shares a third one with `copy/grpo`, which \
+never updated it. The mixes and form8 began with `mix/start`."""
 DETAILS = {
     "Real weights": (
         ("What was learned", LEARNED, real_weights.learned),
