@@ -215,6 +215,14 @@ def test_an_id_that_no_row_can_have_is_named(client, field, number):
     assert field in str(answer.json()["error"]["fields"])
 
 
+@pytest.mark.parametrize("path", ["/replay/undo/", "/rewards/save/", "/experiments/cancel/", "/logout/"])
+def test_the_address_of_a_form_is_a_page_in_words_when_it_is_opened(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 405
+    assert "POST" in answer["Allow"]
+    assert "only takes what a form or a button sends" in answer.content.decode()
+
+
 def test_errors_of_the_api_are_json(client):
     response = client.get("/api/v1/nothing")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")

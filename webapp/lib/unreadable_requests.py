@@ -31,7 +31,7 @@ class EdgeMiddleware:
             problem = "Content-Type: send UTF-8; this names another charset."
             return answer_error(request, UNSUPPORTED_TYPE, "unsupported_type", problem)
         response = self.get_response(request)
-        return _as_json(request, response) if response.status_code == WRONG_METHOD else response
+        return _in_words(request, response) if response.status_code == WRONG_METHOD else response
 
     def process_view(
         self,
@@ -54,11 +54,12 @@ class EdgeMiddleware:
         return None
 
 
-def _as_json(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """The framework answers a wrong method as text, also where everything else is JSON."""
-    if not is_api(request):
-        return response
-    answer = answer_error(request, WRONG_METHOD, "wrong_method", f"{request.method} is not known here.")
+def _in_words(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """The framework answers a wrong method with nothing, for which browsers show a page of their own."""
+    message = f"{request.method} is not known here."
+    if request.method == "GET":
+        message = "This address only takes what a form or a button sends; open the page that has it."
+    answer = answer_error(request, WRONG_METHOD, "wrong_method", message)
     answer["Allow"] = response["Allow"]
     return answer
 
