@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
@@ -37,7 +38,7 @@ from webapp.launch.preset_and_size_choice import preset_groups, scale_context, s
 from webapp.launch.queue_typed import queue_typed
 from webapp.launch.saved_rewards import knobs_of, with_saved_preset
 from webapp.launch.sweep_form import read_sweep, sweep_context
-from webapp.lib.request_values import BadValue, whole_number
+from webapp.lib.request_values import BadValue, shortened, whole_number
 from webapp.sweeps.forecast import sweep_forecast
 
 TASK_KNOBS = ("tasks.task_set", "tasks.revision", "tasks.families", "tasks.levels", "tasks.curriculum")
@@ -56,6 +57,7 @@ def launch(request: MemberRequest) -> HttpResponse:
     baseline = baseline_of(preset)
     ctx: dict[str, Any] = {}
     if request.method == "GET":
+        _say_other_preset(request, preset)
         remedy, mended = _remedy(request, clone)
         checkpoint = remedy.checkpoint if remedy else _checkpoint(request, clone)
         sweep = read_sweep({}, None)
@@ -199,6 +201,13 @@ def _starting_point(
     wanted = values.get("preset") or (clone.preset if clone else "")
     first = presets[0] if presets and not clone else None
     return next((preset for preset in presets if preset.name == wanted), first), clone
+
+
+def _say_other_preset(request: HttpRequest, shown: Preset | None) -> None:
+    """Of a link to a preset that there is not: what the form holds instead."""
+    wanted = request.GET.get("preset", "")
+    if wanted and shown and shown.name != wanted:
+        messages.warning(request, f"There is no preset {shortened(wanted)}; this is {shown.title}.")
 
 
 def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRecord | None:

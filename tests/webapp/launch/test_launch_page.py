@@ -37,6 +37,13 @@ def test_every_preset_fills_the_form(client: Client, operator):
         assert f'value="{preset.config.algorithm.num_steps}"' in page_text(page)
 
 
+def test_a_link_to_a_preset_that_there_is_not_says_what_it_shows(client: Client, operator):
+    page = page_text(client.get(URL, {"preset": "no-such-desk"}))
+    assert f"There is no preset no-such-desk; this is {load_presets()[0].title}." in page
+    for query in ({}, {"preset": load_presets()[1].name}):
+        assert "There is no preset" not in page_text(client.get(URL, query))
+
+
 def test_a_valid_form_is_queued_with_the_whole_resolved_config(client: Client, operator):
     answer = client.post(URL, fields(**{"algorithm.group_size": "6", "priority": "3", "note": "why"}))
     experiment = Experiment.objects.get()
