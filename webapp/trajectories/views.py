@@ -13,7 +13,8 @@ from webapp.accounts.models import SavedView
 from webapp.accounts.queries.saved_views import hidden_columns, view_menu
 from webapp.accounts.services.audit_log import log_viewing
 from webapp.analysis.groups.equal_rewards import equal_rewards_of
-from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.models import TaskRecord
+from webapp.experiments.queries.experiment_choices import newest_and
 from webapp.experiments.queries.rows_behind_resume import lost_groups
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
@@ -65,7 +66,7 @@ def trajectory_list(request: MemberRequest) -> HttpResponse:
     rows = chosen.apply(trajectories.list_rows(team_id))
     page = paginate(rows, request.GET, sorts=SORTS, default=DEFAULT_SORT, noun="trajectories")
     trajectories.list_cursors(page.rows)
-    experiments = Experiment.objects.filter(team_id=team_id).order_by("-id").values_list("pk", "name")
+    experiments = newest_and(chosen.experiment, team_id=team_id, limit=NUM_EXPERIMENT_CHOICES)
     named = TaskRecord.objects.of(team_id).exclude(family="").order_by("family")
     families = named.values_list("family", flat=True)
     ctx = {
@@ -77,7 +78,7 @@ def trajectory_list(request: MemberRequest) -> HttpResponse:
         "scanners": [(str(row.pk), str(row)) for row in team.scanners.only("name", "version", "team")],
         "hidden": hidden_columns(request.GET, COLUMNS),
         "views": view_menu(request, SavedView.Page.TRAJECTORIES, COLUMNS),
-        "experiments": [(str(pk), name) for pk, name in experiments[:NUM_EXPERIMENT_CHOICES]],
+        "experiments": [(str(pk), name) for pk, name in experiments.values_list("pk", "name")],
     }
     return render(request, "trajectories/list.html", ctx)
 

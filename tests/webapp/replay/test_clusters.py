@@ -224,3 +224,7 @@ def test_pages_ask_few_questions_however_long_the_buffer(web, team, buffer, djan
     for path in ("/replay/list/?sort=failing", "/replay/clusters/", "/replay/?sort=rarity&verdict=all"):
         with django_assert_max_num_queries(13):
             assert web.get(path).status_code == 200
+
+
+def test_a_page_behind_the_last_one_is_the_last_one(web, buffer):
+    assert listed(web, "?page=99999") == listed(web) != []

@@ -188,3 +188,11 @@ def test_coverage_counts_families_by_verdict(web, team):
 def test_an_empty_buffer_is_no_matter_of_filters(web):
     assert "The buffer is empty" in page_text(web.get("/replay/list/"))
     assert "No entry fits these filters" in page_text(web.get("/replay/list/?family=menu"))
+
+
+def test_a_chosen_experiment_is_named_whatever_its_age(web, team, monkeypatch):
+    monkeypatch.setattr("webapp.replay.queries.entries.MAX_CHOICES", 1)
+    old, new = (make_experiment(team=team, name=name) for name in ("The old run", "The new run"))
+    page = page_text(web.get(f"/replay/list/?experiment={old.pk}"))
+    assert f'<option value="{old.pk}" selected>The old run</option>' in page
+    assert f'<option value="{new.pk}">The new run</option>' in page

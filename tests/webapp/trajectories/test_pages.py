@@ -61,6 +61,19 @@ def test_broken_filters_show_everything(web, team):
     assert listed(web.get(path)) == [trajectory.pk]
 
 
+def test_a_list_shows_what_it_is_narrowed_to_when_that_is_no_choice(web, team, monkeypatch):
+    monkeypatch.setattr("webapp.trajectories.views.NUM_EXPERIMENT_CHOICES", 1)
+    old, new = (make_experiment(team=team, name=name) for name in ("The old run", "The new run"))
+    other = make_experiment(name="Another team's run")
+    page = page_text(web.get(f"/trajectories/?experiment={old.pk}&family=gone"))
+    assert f'<option value="{old.pk}" selected>The old run</option>' in page
+    assert f'<option value="{new.pk}">The new run</option>' in page
+    assert "<option selected>gone</option>" in page
+    page = page_text(web.get(f"/trajectories/?experiment={other.pk}"))
+    assert f"<option selected>{other.pk}</option>" in page
+    assert "Another team" not in page
+
+
 def test_the_list_reads_no_turns_and_at_most_eight_queries(web, team, django_assert_max_num_queries):
     for _ in range(12):
         make_trajectory(team=team, turns=3)

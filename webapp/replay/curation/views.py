@@ -31,9 +31,9 @@ def entry_list(request: MemberRequest) -> HttpResponse:
     """Entries of a filter in an order, with how rare and how hard their tasks are."""
     team_id = member(request).team_id
     chosen = EntryFilter.from_query(request.GET, ALL)
-    page = _page_number(request.GET)
     around = Surroundings(team_id)
     ids = ordered_ids(team_id, chosen, around)
+    page = min(_page_number(request.GET), max(0, len(ids) - 1) // PAGE_SIZE)
     shown = ids[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]
     found = {entry.pk: entry for entry in entries.entry_rows(team_id).filter(pk__in=shown)}
     alike = _sizes(team_id, [entry.cluster for entry in found.values()])

@@ -10,7 +10,8 @@ from django.db.models.functions import Cast, Concat
 
 from training.contracts.types import Source
 from webapp.accounts.models import Team
-from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.models import TaskRecord
+from webapp.experiments.queries.experiment_choices import newest_and
 from webapp.experiments.queries.weight_lineage import WeightLineage
 from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import cursor_of, last_seq
@@ -180,11 +181,13 @@ class Choices:
     """(primary key as text, name with version)."""
 
 
-def choices_of(team_id: int) -> Choices:
-    """Families of all tasks (the entries are far more), the newest experiments, and scanners; one query."""
+def choices_of(team_id: int, experiment: str = "") -> Choices:
+    """Families of all tasks (the entries are far more), experiments, and scanners; one query.
+
+    `experiment`: the primary key of one that is named whatever its age.
+    """
     families = TaskRecord.objects.of(team_id).exclude(family="").order_by()
-    newest = Experiment.objects.filter(team_id=team_id).order_by("-id").values("pk")[:MAX_CHOICES]
-    experiments = Experiment.objects.filter(pk__in=newest.values("pk"))
+    experiments = newest_and(experiment, team_id=team_id, limit=MAX_CHOICES)
     rows = list(
         families.annotate(number=Value(0, output_field=BigIntegerField()))
         .values_list("number", "family")
@@ -212,7 +215,7 @@ def _scanners(team_id: int) -> QuerySet[Any]:
 
 def filter_fields(team_id: int, chosen: EntryFilter) -> dict[str, Any]:
     """The context of `replay/parts/filter_fields.html`; one query."""
-    choices = choices_of(team_id)
+    choices = choices_of(team_id, chosen.experiment)
     return {
         "chosen": chosen,
         "families": choices.families,

@@ -12,10 +12,13 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 
 from webapp.ui.templatetags.deskhand import icon, number, percent
 
 register = template.Library()
+MAX_CHOICE = 40
+"""Characters of a choice of a filter."""
 
 
 @register.simple_block_tag
@@ -122,6 +125,14 @@ def _option(choice: object, chosen: object) -> tuple[str, str, object]:
 def filter_select(
     name: str, label: str, choices: Iterable[Any], value: object, as_is: bool = False
 ) -> dict[str, object]:
-    """A choice that filters a list; `label` stands for none. Words get a capital unless `as_is`."""
-    shown = [one if as_is or isinstance(one, tuple) else (one, capfirst(str(one))) for one in choices]
+    """A choice that filters a list; `label` stands for none. Words get a capital unless `as_is`.
+
+    A value that is no choice any more, or none yet, is shown too: the list is narrowed to it.
+    """
+    pairs = [
+        one if isinstance(one, tuple) else (one, str(one) if as_is else capfirst(str(one))) for one in choices
+    ]
+    if value and str(value) not in {str(one) for one, _ in pairs}:
+        pairs.append((value, str(value)))
+    shown = [(one, Truncator(words).chars(MAX_CHOICE)) for one, words in pairs]
     return {"name": name, "label": label, "choices": shown, "value": value}
