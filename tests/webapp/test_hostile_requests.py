@@ -184,6 +184,12 @@ CONFIGS = {
     "home": ("model: {path: ~nosuchuser/x}", "model.path"),
     "long path": (f"model: {{path: {'x' * 300}}}", "model.path"),
     "binary": ("model: {path: !!binary /w==}", "model.path"),
+    "key twice": (
+        "algorithm:\n  num_steps: 3\n  num_steps: 4\n",
+        "not valid YAML: line 3, column 3: num_steps is there twice, first in line 2",
+    ),
+    "open list": ("[1,2", "not valid YAML: line 1, column 5: expected"),
+    "tab": ("algorithm:\n\tnum_steps: 4", "not valid YAML: line 2, column 1: found character"),
     "list of keys": ("? [a]\n: b\n", "not valid YAML"),
     "empty key": ('"": {a: b}', "unknown key"),
     "number as key": ("1: 2", "Keys should be strings"),

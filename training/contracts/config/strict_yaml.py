@@ -1,12 +1,14 @@
-"""YAML texts of people: plain values only, bounded in depth, and without aliases.
+"""YAML texts of people: plain values only, bounded in depth, without aliases, and every key once.
 
-An alias makes a value appear many times: nine lines of them hold a billion values to walk.
+An alias makes a value appear many times: nine lines of them hold a billion values to walk. Of a key that
+stands twice the last would count, without a word.
 """
 
 from typing import Any
 
 import yaml
 from yaml.composer import ComposerError
+from yaml.error import MarkedYAMLError
 
 MAX_DEPTH = 12
 MAX_DIGITS = 40
@@ -33,6 +35,16 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key in (one for one, _ in node.value if isinstance(one, yaml.ScalarNode)):
+            if key.value in lines:
+                problem = f"{key.value} is there twice, first in line {lines[key.value]}"
+                raise ComposerError(None, None, problem, key.start_mark)
+            lines[key.value] = key.start_mark.line + 1
+        return node
+
 
 _Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in found if tag != TIMESTAMP]
@@ -54,4 +66,12 @@ def load_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)  # a SafeLoader
     except (yaml.YAMLError, ValueError, TypeError, ArithmeticError) as error:
-        raise UnusableYaml(str(error)) from error
+        raise UnusableYaml(_in_words(error)) from error
+
+
+def _in_words(error: Exception) -> str:
+    """On one line, with the place in front."""
+    if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split()).replace(' in "<unicode string>", position', ": character")
+    mark, context = error.problem_mark, f" ({error.context})" if error.context else ""
+    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}{context}"
