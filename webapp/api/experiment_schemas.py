@@ -124,6 +124,8 @@ class SuccessChangeOut(Schema):
     """Sampled success rose by more than 10 points, greedy success did not rise: nothing was learned."""
     rule: SuccessRule
     """By which successes are counted: ended by the agent, or OSWorld's own, the state at a limit too."""
+    differences: list[str] = []
+    """Between what measured both (engine, version, kernels, precision, prompt, budgets), in words."""
 
 
 class VerdictOut(Schema):

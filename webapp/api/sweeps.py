@@ -69,6 +69,8 @@ class SweepOut(Schema):
     """null while no arm has ended better than it began."""
     best_arms: list[int]
     """All that did equally well."""
+    measured_otherwise: list[str]
+    """What differs between what measured the seeds (engine, version, kernels ...), in sentences."""
     arms: list[ArmOut]
     created_at: datetime
     ended_at: datetime | None

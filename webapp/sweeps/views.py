@@ -12,12 +12,13 @@ from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.ledger import costs_of, total_of
+from webapp.analysis.evaluations.stamps import measured_otherwise
 from webapp.experiments.models import SWEEP_TRANSITIONS, ArmStatus, Experiment, Sweep, SweepStatus
 from webapp.experiments.queries.prices import prices_of
 from webapp.live.event_publishing import last_seq
 from webapp.sweeps.access import get_sweep
 from webapp.sweeps.chart_data import sweep_charts
-from webapp.sweeps.queries.results import best_of, ended_of, results_of
+from webapp.sweeps.queries.results import best_of, ended_of, measured_by, results_of
 from webapp.sweeps.services.sweeps import cancel_sweep, pause_sweep, resume_sweep
 
 
@@ -92,6 +93,7 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
             results, key=lambda one: (one.mean is None, sign * (one.mean or 0.0), one.arm.number)
         ),
         "best": best,
+        "unlike": measured_otherwise(measured_by(results, sweep.plan)),
         "unmoved": [] if best else ended_of(results),
         "num_ended": sum(one.arm.status != ArmStatus.RUNNING for one in results),
         "num_stopped": sum(one.arm.status == ArmStatus.STOPPED for one in results),

@@ -194,6 +194,13 @@ class SuccessChange:
         return (after.by(self.rule).value - before.by(self.rule).value) * 100
 
     @property
+    def differences(self) -> list[str]:
+        """Between what measured both ends, in words."""
+        ends = ((self.before.sampled, self.after.sampled), (self.before.greedy, self.after.greedy))
+        found = [stamp_differences(one.eye_test, other.eye_test) for one, other in ends if one and other]
+        return list(dict.fromkeys(words for differences in found for words in differences))
+
+    @property
     def parts(self) -> list[tuple[str, PairedChange]]:
         """Those with results by task, greedy first: it is the stronger evidence."""
         both = (("Greedy", self.greedy), ("Sampled", self.sampled))

@@ -51,6 +51,8 @@ class Move:
     """What the test is over, e.g. "72 tasks" or "3 and 2 seeds"."""
     is_share: bool = False
     is_significant: bool = False
+    differences: str = ""
+    """Between what measured both, in words."""
     """By all tests of the page, see `judge`."""
 
     @property
@@ -61,7 +63,8 @@ class Move:
 def success_moves(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcomes) -> list[Move]:
     """Greedy and sampled success on the tasks that both have, as far as they were stored."""
     moves = []
-    for kind, paired in change_between(before, after, outcomes).parts:
+    change = change_between(before, after, outcomes)
+    for kind, paired in change.parts:
         first, last = (getattr(pair, kind.lower()).by(outcomes.rule).value for pair in (before, after))
         moves.append(
             Move(
@@ -73,6 +76,7 @@ def success_moves(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcome
                 p=paired.p,
                 basis=counted(paired.num_tasks, "task"),
                 is_share=True,
+                differences=", ".join(change.differences),
             )
         )
     return moves

@@ -184,6 +184,16 @@ def curves_of(experiment_ids: Sequence[int], metric: str) -> dict[int, Curve]:
     return dict(found)
 
 
+def measured_by(results: Sequence[ArmResult], plan: SweepPlan) -> list[Evaluation]:
+    """The newest evaluation of each seed, where the arms are judged by those; one query."""
+    if plan.metric not in (GREEDY, SAMPLED):
+        return []
+    seeds = [one.pk for result in results for one in result.experiments]
+    rows = Evaluation.objects.filter(COMPLETE, experiment_id__in=seeds).order_by("experiment_id", "id")
+    chosen = rows.filter(temperature=0) if plan.metric == GREEDY else rows.exclude(temperature=0)
+    return list({one.experiment_id: one for one in chosen}.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Best:
     """The best finished arm, and what else could be it by chance."""

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from webapp.analysis.evaluations.stamps import measured_otherwise
 from webapp.experiments.models import Sweep
-from webapp.sweeps.queries.results import best_of, results_of
+from webapp.sweeps.queries.results import best_of, measured_by, results_of
 
 
 def summary_of(sweep: Sweep) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def summary_of(sweep: Sweep) -> dict[str, Any]:
         "num_experiments": sweep.plan.num_experiments,
         "best_arm": best.result.arm.number if best else None,
         "best_arms": [one.arm.number for one in best.all] if best else [],
+        "measured_otherwise": measured_otherwise(measured_by(results, sweep.plan)),
         "arms": [
             {
                 "number": one.arm.number,

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from training.contracts.outcome import Outcome
 from webapp.accounts.access import member
+from webapp.analysis.evaluations.stamps import measured_otherwise
 from webapp.analysis.evaluations.success_pairs import TaskOutcomes, task_outcomes
 from webapp.experiments.models import Evaluation, TaskRecord
 from webapp.lib.request_values import row_id
@@ -58,6 +59,7 @@ def task_side_by_side(request: HttpRequest, before: int, after: int, task_pk: in
         "shared": shown_rows(alignment.shared(MAX_TURNS)),
         "parted": shown_rows(alignment.parted(MAX_TURNS)),
         "max_turns": MAX_TURNS,
+        "unlike": measured_otherwise([found[before], found[after]]),
         "others": _at_other_temperature(found[before], found[after]),
     }
     return render(request, "trajectories/side_by_side.html", ctx)

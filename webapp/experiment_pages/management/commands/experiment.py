@@ -157,6 +157,7 @@ def success_change(experiment: Experiment, rule: SuccessRule | None = None) -> d
         **paired,
         "is_sharpened": change.is_sharpened,
         "rule": change.rule,
+        "differences": change.differences,
     }
 
 
