@@ -8,7 +8,8 @@ so that the price in the families that were not trained stands beside the gain.
     copy alone  grpo; replay; imitation (the same demonstrations alone, as many updates); sft_grpo
     a mix       copy, form and rename: grpo; replay; and what may keep the others: a smaller, rarer injection
                 (capped), imitation beside the group, a KL to the start, entries of the others imitated
-    form8       no replay: grpo and rejection fine-tuning where a full score is rare and every group differs
+    form8       no replay: grpo and rejection fine-tuning where a full score is rare and every group differs,
+                from a start that fills each field right now and then (`benchmarks.gpu.partial_start`)
 
 Bar: at the start >= 95 % of the copy groups fail. copy, sampled: GRPO alone <= 2 %, replay >= 70 %, and >= 15
 points above imitation. In one arm of the mix copy >= 50 % sampled, and form and rename at most 10 points
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
+from benchmarks.gpu.partial_start import make_partial_start
 from benchmarks.report import RESULTS, print_table
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance
@@ -54,6 +56,7 @@ IMITATION: dict[str, object] = {
     "sft.muon_learning_rate": 0,
     "sft.locator_questions": 0,
 }
+FORM8 = "form8"
 DEMONSTRATED = {"replay.enabled", "sft.source"}
 """What an arm sets that uses demonstrations."""
 NO_SAMPLING: dict[str, object] = {"engine.name": "transformers", "evaluation.num_tasks": 0}
@@ -69,8 +72,8 @@ ARMS: dict[str, tuple[list[str], dict[str, object]]] = {
     "mix/beside": (MIX, REPLAY | {"replay.injection": "likelihood", "replay.max_family_share": 0.0625}),
     "mix/capped_kl": (MIX, CAPPED | {"algorithm.kl_coefficient": 0.02}),
     "mix/capped_sft_share": (MIX, CAPPED | {"replay.sft_share": 0.03}),
-    "form8/grpo": (["form8"], {}),
-    "form8/rejection": (["form8"], {"algorithm.name": "rejection_fine_tuning"}),
+    f"{FORM8}/grpo": ([FORM8], {}),
+    f"{FORM8}/rejection": ([FORM8], {"algorithm.name": "rejection_fine_tuning"}),
 }
 """Arm -> families that it trains on, and what is set."""
 SERIES = ("replay/failed_groups", "replay/injected", "rollout/zero_variance_fraction", "loss/entropy")
@@ -108,6 +111,8 @@ def main() -> int:
         if START in options.arms:
             rows.append(runs.once({"arm": START}, lambda: lab.evaluated(str(options.start))))
         print(f"accepted demonstrations: {lab.demonstrate(arms, options.demonstrations)}", flush=True)
+        if any(FORM8 in families for families, _ in arms.values()) and not lab.partial.exists():
+            make_partial_start(deskhand, lab.run, lab.partial, is_tiny=options.tiny)
         for name in arms:
             if lab.left() > options.reserve_s:
                 rows.append(runs.once({"arm": name}, partial(lab.arm, *arms[name])))
@@ -154,6 +159,8 @@ class Lab:
         self.deskhand = deskhand
         self.options = options
         self.more = [part for one in options.set for part in ("--set", one)]
+        self.partial = options.start.with_name(f"{options.start.name}-{FORM8}")
+        """Folder of the start of form8's arms."""
 
     def left(self) -> float:
         return float(self.options.ends_at - time.monotonic())
@@ -169,7 +176,9 @@ class Lab:
     def arm(self, families: list[str], changes: Mapping[str, object]) -> dict[str, Any]:
         """Training from the start, and its end evaluated on all families."""
         options = self.options
+        start = str(self.partial if FORM8 in families else options.start)
         values: dict[str, object] = {
+            "model.path": start,
             "tasks.families": families,
             "algorithm.num_steps": options.steps,
             "algorithm.groups_per_step": options.groups,
@@ -183,10 +192,10 @@ class Lab:
             **changes,
         }
         if "algorithm.kl_coefficient" in changes:
-            values["algorithm.reference_path"] = str(options.start)
+            values["algorithm.reference_path"] = start
         described = self.run(values)
         checkpoints = described["checkpoints"]
-        ended = f"{checkpoints[-1]['path']}/model" if checkpoints else str(options.start)
+        ended = f"{checkpoints[-1]['path']}/model" if checkpoints else start
         found = {"families": families, "set": dict(changes), "step_s": seconds_of(described)}
         found |= {"status": described["status"], "curve": described["metrics"]}
         found["alarms"] = sorted(alarm["name"] for alarm in described["alarms"])
