@@ -13,6 +13,9 @@ from jinja2 import TemplateError
 SYSTEM, USER, ANSWER, LATER = (f"deskhand-{name}-words" for name in ("system", "user", "answer", "later"))
 THOUGHT = "deskhand-thought-words"
 THOUGHT_END = "</think>"
+DAY = "26 Jul 2024"
+"""What Llama's templates are given as today, as those without a clock have it: another day would be another
+prompt, so a run would differ from itself after midnight, and from what it recorded for replay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,9 @@ def layout_of(tokenizer: Any) -> ChatLayout:
 def _laid_out(tokenizer: Any, *messages: tuple[str, str]) -> str:
     rows = [{"role": role, "content": words} for role, words in messages]
     try:
-        text = tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template(
+            rows, tokenize=False, add_generation_prompt=True, date_string=DAY
+        )
     except (TemplateError, TypeError, OverflowError, RecursionError) as error:
         # TypeError: a template that takes no plain words; the last two: one that would never end.
         raise _not_readable(str(error)) from error

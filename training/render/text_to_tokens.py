@@ -109,5 +109,7 @@ class PlainWords:
         backend = self.tokenizer.backend_tokenizer
         if backend.normalizer is not None:
             text = backend.normalizer.normalize_str(text)
-        pieces = backend.pre_tokenizer.pre_tokenize_str(text)
-        return [token.id for piece, _ in pieces for token in backend.model.tokenize(piece)]
+        pieces = [text]
+        if backend.pre_tokenizer is not None:  # of SentencePiece's kind a tokenizer may have none
+            pieces = [piece for piece, _ in backend.pre_tokenizer.pre_tokenize_str(text)]
+        return [token.id for piece in pieces for token in backend.model.tokenize(piece)]

@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 from jinja2 import Environment
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.normalizers import Prepend, Replace, Sequence
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from testing.training.published_tokenizers import chat_template, qwen_tokenizer
+from testing.training.published_tokenizers import chat_template, qwen_folder, qwen_tokenizer
 from training.contracts.config import PromptConfig
 from training.render.chat_layout import ChatLayout, layout_of
 from training.render.history_window import SeenTurn
 from training.render.renderer import Renderer
+from training.render.text_to_tokens import PlainWords
 
 SIZE = (320, 224)
 SMOLLM2 = (
@@ -24,6 +29,7 @@ SMOLLM2 = (
     "{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
+LLAMA = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
 TEXT = ["qwen2_5", "qwen3", "qwen3_instruct_2507", "smollm2"]
 VISION = ["qwen2_5_vl", "qwen3_vl", "qwen3_5_think", "qwen3_5_nothink"]
 THOUGHTFUL = ["qwen3", "qwen3_5_think", "qwen3_5_nothink"]
@@ -152,6 +158,28 @@ def test_a_tokenizer_without_a_template_has_plain_chatml() -> None:
     own = tokenizer("qwen3")
     own.chat_template = None
     assert layout_of(own) == ChatLayout()
+
+
+def test_a_template_that_names_the_day_makes_the_same_prompt_every_day() -> None:
+    """As Llama 3.2's does."""
+    own = AutoTokenizer.from_pretrained(qwen_folder())
+    own.add_special_tokens({"additional_special_tokens": LLAMA})
+    own.bos_token, own.chat_template = LLAMA[0], chat_template("llama3_2")
+    assert "strftime_now" in own.chat_template
+    assert "Today Date: 26 Jul 2024\n" in layout_of(own).opening
+
+
+@pytest.mark.parametrize("has_marker", [False, True])
+def test_words_of_a_tokenizer_without_pieces_are_cut_as_it_cuts_them(has_marker: bool) -> None:
+    """SentencePiece's kind: blanks are letters, and nothing is cut before the merges."""
+    letters = sorted({*"▁abcdefghijklmnopqrstuvwxyz<|_>", *(f"<0x{byte:02X}>" for byte in range(256))})
+    vocabulary = {letter: place for place, letter in enumerate(letters)}
+    base = Tokenizer(BPE(vocabulary, [], byte_fallback=True))
+    base.normalizer = Sequence([Prepend("▁"), Replace(" ", "▁")])
+    own = PreTrainedTokenizerFast(tokenizer_object=base)
+    plain = own("press im_end now", add_special_tokens=False)["input_ids"]
+    own.add_special_tokens({"additional_special_tokens": ["im_end"] if has_marker else ["<|im_end|>"]})
+    assert PlainWords(own).encode("press im_end now") == plain
 
 
 @pytest.mark.parametrize(
