@@ -3,7 +3,7 @@
 What a config leaves out has a default in transformers; a side that depends on it is not compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,17 @@ def weight_problem(folder: Path, family: ModelFamily) -> str | None:
             )
     problems = _problems(folder, family, config, tensors)
     return next(problems, None)
+
+
+def targets_without_layer(folder: Path, targets: Iterable[str]) -> list[str]:
+    """Names of `lora.targets` that no layer of the text blocks has. Raises ValueError and OSError."""
+    names = list(stored_tensors(folder))
+    # One tensor holds the matrices of all experts, however they are stored: it takes no adapter.
+    layers = [
+        name for name in names if name.endswith(".weight") and ".layers." in name and ".experts." not in name
+    ]
+    found = {name.split(".")[-2] for name in layers}
+    return [one for one in targets if one not in found] if names else []
 
 
 def _problems(

@@ -291,6 +291,23 @@ def test_a_model_folder_that_is_not_whole_stops_the_launch_with_what_lacks(team:
     assert "no model.safetensors" in checks(config, team)["Weights do not fit the model"].detail
 
 
+@pytest.mark.parametrize(
+    ("targets", "level", "words"),
+    [
+        (["q_proj", "down_proj"], "", ""),
+        (["q_proj", "v_porj"], "warning", "is named v_porj, so that name gets no adapter"),
+        (["lm_head", "qkv"], "bad", "is named lm_head, qkv: choose names of its layers"),
+    ],
+)
+def test_targets_of_adapters_that_no_layer_has_are_named(
+    targets: list[str], level: str, words: str, team: Team, model: str
+):
+    config = parse_config({"model": {"path": model}, "lora": {"rank": 4, "targets": targets}})
+    found = [one for one in run_preflight(config, team=team).checks if one.path == "lora.targets"]
+    assert [one.level for one in found] == ([level] if level else [])
+    assert all(words in one.detail for one in found)
+
+
 def test_an_unwritable_checkpoint_folder_stops_the_launch(team: Team, tmp_path: Path):
     file = tmp_path / "file"
     file.write_text("in the way")

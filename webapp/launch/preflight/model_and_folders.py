@@ -19,7 +19,7 @@ from training.planning.model_families import (
 from training.planning.model_folders import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
 from training.planning.model_json import read_object, text_part
 from training.planning.model_tokens import missing_tokens
-from training.planning.model_weights import weight_problem
+from training.planning.model_weights import targets_without_layer, weight_problem
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
 from webapp.launch.preflight.check import Check
 from webapp.launch.preflight.hosts import asked_hosts, missing_here
@@ -49,6 +49,7 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
         return
     yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
     yield from kernel_checks(config, family_of_folder(folder))
+    yield from adapter_checks(config, folder)
     yield from memory_checks(config, shape)
 
 
@@ -91,6 +92,17 @@ def _sglang_checks(config: ExperimentConfig, folder: Path, family: ModelFamily) 
             f'Add "full_attention_interval": {interval} beside layer_types.'
         )
         yield Check("bad", "SGLang cannot read this config.json", text, "model.path")
+
+
+def adapter_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
+    """Whether each name of `lora.targets` is a layer's."""
+    unknown = targets_without_layer(folder, config.lora.targets) if config.lora.rank else []
+    if not unknown:
+        return
+    is_all = len(unknown) == len(config.lora.targets)
+    text = f"No layer of the text blocks of {folder.name} is named {', '.join(unknown)}"
+    text += ": choose names of its layers." if is_all else ", so that name gets no adapter."
+    yield Check("bad" if is_all else "warning", "Adapters without a layer", text, "lora.targets")
 
 
 def kernel_checks(config: ExperimentConfig, family: ModelFamily) -> Iterator[Check]:
