@@ -53,7 +53,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 NodeName=desk1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=1 Gres=gpu:2 State=UNKNOWN
 NodeName=desk2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=1 Gres=gpu:2 State=UNKNOWN
-PartitionName=low Nodes=desk[1-2] Default=YES MaxTime=60 State=UP PriorityTier=1 GraceTime=30
+PartitionName=low Nodes=desk[1-2] Default=YES MaxTime=60 State=UP PriorityTier=1
 PartitionName=high Nodes=desk[1-2] MaxTime=60 State=UP PriorityTier=10
 """
 

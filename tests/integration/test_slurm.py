@@ -92,7 +92,7 @@ def test_an_experiment_is_preempted_queued_again_and_finished(
     slurm: PrivateSlurm, deskhand: Instance, tmp_path: Path
 ):
     assert slurm.jobs(*LIVE) == []
-    number = begin(deskhand, tmp_path)
+    number = begin(deskhand, tmp_path, steps=20)  # more than it makes until SLURM takes its node
     wait_for("a step in a job", lambda: steps_done(deskhand) >= 1)
     urgent = ("--partition=high", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 25")
     slurm.run("sbatch", *urgent)
