@@ -39,6 +39,9 @@ without an action have a positive advantage. Single steps still had up to 18 % o
 - Imitate only what the agent ended. One of three rejection runs of SmolLM2 took successes that a limit \
 ended as well, and learned never to stop. Imitation leaves them out since; First desk learns as much by it \
 (one seed: 92 % greedily, 85 % sampled).
+- Replay where groups fail in a mix with what is learned already. Alone, the same injections made SmolLM2 \
+forget renaming; in a mix it lost at most 3 points against GRPO. From demonstrations that fill one field, \
+GRPO learned one of eight fields and stayed there.
 - On one shared GPU train in turns. With GPUs for each side, one step ahead gives up to 1.7 times as many \
 trajectories; two steps ahead need a lower rate, and can fall back late.
 - With 0.0136 nats between engine and trainer, gspo's published clip against the engine takes the \
