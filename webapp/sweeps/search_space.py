@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
+from training.contracts.config.config_yaml import plain_problem
 from training.contracts.config.storable_values import unusable_values
 from training.contracts.plain_errors import in_plain_words
 from webapp.analysis.series.chart_panels import PANELS
@@ -61,6 +62,8 @@ def _axis(line: str, where: str, config: ExperimentConfig) -> Axis:
     if found := RANGE.fullmatch(typed):
         return _range(known[path], found, where, config)
     values = tuple(_value_of(config, path, part.strip(), where) for part in typed.split(",") if part.strip())
+    if not values:
+        raise _refused(f"{where}{path} names no value")
     if len(set(values)) < len(values):
         raise _refused(f"{where}{path} names a value twice")
     return Axis(path=path, values=values)
@@ -87,7 +90,7 @@ def _value_of(config: ExperimentConfig, path: str, typed: str, where: str) -> Sc
     try:
         read = type(model).model_validate({**model.model_dump(mode="json"), name: typed})
     except ValidationError as error:
-        problem = in_plain_words(error.errors()[0]["msg"])
+        problem = in_plain_words(plain_problem(error.errors()[0]))
         raise _refused(f"{where}{path} = {typed}: {problem}") from error
     value = read.model_dump(mode="json")[name]
     if problems := list(unusable_values(value)):

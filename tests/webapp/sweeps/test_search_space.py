@@ -33,7 +33,9 @@ def test_values_and_ranges_become_what_the_config_would_hold() -> None:
         ("optimiser.name = adamw .. muon", "no number"),
         ("tasks.families = menu, note", "a list"),
         ("optimiser.seed = 1, 2", "number of seeds"),
-        ("algorithm.clip_high = nan", "algorithm.clip_high = nan"),
+        ("algorithm.clip_high = nan", "algorithm.clip_high = nan: must be a finite number"),
+        (f"{RATE} = 1e-6, nan", "= nan: must be a finite number"),
+        (f"{RATE} = ,", "names no value"),
     ],
 )
 def test_a_refusal_says_why(text: str, reason: str) -> None:

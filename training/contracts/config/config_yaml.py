@@ -38,7 +38,7 @@ def _problems(error: ValidationError) -> dict[str, str]:
     for item in error.errors():
         path = ".".join(str(part) for part in item["loc"])
         if item["loc"]:
-            problems[path or '""'] = _plain(item)  # a key may be empty, too
+            problems[path or '""'] = plain_problem(item)  # a key may be empty, too
             continue
         for part in str(item["ctx"]["error"]).split("; "):
             field, _, message = part.partition(": ")
@@ -46,7 +46,8 @@ def _problems(error: ValidationError) -> dict[str, str]:
     return problems
 
 
-def _plain(item: Any) -> str:
+def plain_problem(item: Any) -> str:
+    """One of pydantic's errors, as it is said of a knob."""
     if item["type"] == "extra_forbidden":
         return "unknown key; remove it or check its spelling"
     if item["type"] in ("tuple_type", "list_type"):
