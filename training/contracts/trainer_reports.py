@@ -56,7 +56,7 @@ class CheckpointReport(Report):
     policy_version: int
     is_best: bool = False
     success: float | None = None
-    """Held-out success of its weights, in [0, 1]; None when they were not evaluated."""
+    """Share of held-out tasks that its weights solve and end; None when they were not evaluated."""
     bytes: int = 0
 
 

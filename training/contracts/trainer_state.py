@@ -49,7 +49,7 @@ class ExperimentState:
     was_evaluated_before: bool = False
     was_evaluated_after: bool = False
     best_success: float = -1.0
-    """Held-out success of the best checkpoint so far; -1 = none evaluated."""
+    """Share of held-out tasks that the best checkpoint so far solves and ends; -1 = none evaluated."""
     best_checkpoint: str = ""
     """Its folder name."""
     num_saved: int = 0

@@ -46,7 +46,9 @@ def evaluate(
 
 
 def save_evaluated(experiment: Experiment, result: EvaluationResult, *, ties: bool = False) -> None:
-    """Write it; the best when it beats, with `ties` reaches, the best so far. A collective.
+    """Write it; the best when the agent solves and ends more than in the best so far, with `ties` as much.
+
+    A collective.
 
     An evaluation that misses too many scores chooses nothing, and its number is not the checkpoint's.
     """
@@ -58,5 +60,5 @@ def save_evaluated(experiment: Experiment, result: EvaluationResult, *, ties: bo
         experiment.save()
         return
     best = experiment.state.best_success
-    is_best = result.success > best or (ties and result.success == best)
-    experiment.save(is_best=is_best, success=result.success)
+    is_best = result.solved > best or (ties and result.solved == best)
+    experiment.save(is_best=is_best, success=result.solved)

@@ -9,7 +9,7 @@ from training.contracts.config.section import knob
 Scalar = bool | int | float | str
 
 GREEDY, SAMPLED = "evaluation/greedy", "evaluation/sampled"
-"""Held-out success; every other metric is a series of the trainer, e.g. rollout/success."""
+"""Held-out success as pages show it; every other metric is a series of the trainer, e.g. rollout/solved."""
 MAX_ARMS, MAX_SEEDS = 200, 20
 
 
@@ -58,8 +58,8 @@ class SearchSettings(Section):
     arms_at_once: int = knob(2, "Arms in the queue at a time; tpe learns from those that ended.", ge=1, le=20)
     metric: str = knob(
         GREEDY,
-        "What an arm is judged by: evaluation/greedy, evaluation/sampled (the last held-out success), or "
-        "a series such as rollout/success (mean of its last tenth).",
+        "What an arm is judged by: evaluation/greedy, evaluation/sampled (what the agent solved and ended in "
+        "the last one), or a series such as rollout/solved (mean of its last tenth).",
     )
     direction: Literal["maximise", "minimise"] = "maximise"
     stop_hopeless: bool = knob(
@@ -77,7 +77,7 @@ class SweepPlan(SearchSettings):
     @property
     def is_share(self) -> bool:
         """True when its metric is a share, shown in percent."""
-        return self.metric in (GREEDY, SAMPLED, "rollout/success")
+        return self.metric in (GREEDY, SAMPLED, "rollout/success", "rollout/solved")
 
     @property
     def grid_size(self) -> int | None:

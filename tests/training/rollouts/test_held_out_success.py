@@ -119,6 +119,15 @@ def test_an_evaluation_that_misses_too_much_chooses_no_checkpoint(
     assert experiment.saved == [saved]
 
 
+def test_the_best_checkpoint_is_the_one_that_ends_what_it_solves() -> None:
+    request = evaluation_requests(ExperimentConfig(), step=3, policy_version=4)[1]
+    result = evaluate_groups(groups_of_every_outcome()[:1], name="after", request=request)
+    assert (result.success, result.solved) == (1.0, 0.5)
+    experiment = Saves(0.6)
+    save_evaluated(experiment, result)  # type: ignore[arg-type]
+    assert experiment.saved == [(False, 0.5)]
+
+
 def test_a_step_tells_them_apart_too() -> None:
     found = rollout_metrics(groups_of_every_outcome(), [])
     shares = [found[f"rollout/{name}"] for name in ("success", "solved", "solved_at_limit")]

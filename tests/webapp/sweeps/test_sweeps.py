@@ -176,6 +176,17 @@ def test_held_out_success_judges_by_the_last_evaluation() -> None:
     assert sweep.arms.get().objective == pytest.approx(0.7)
 
 
+def test_arms_are_judged_by_what_the_agent_ended() -> None:
+    sweep = launch("", metric="evaluation/greedy")
+    for experiment, at_limit in zip(experiments(sweep, 1), (10, 4), strict=True):
+        make_evaluation(experiment, tasks={"menu-1": (10, 10, 0, at_limit)}, temperature=0)
+        end(experiment)
+    advance_sweeps()
+    assert sweep.arms.get().objective == pytest.approx(0.3)
+    (arm,) = results_of(sweep)
+    assert [arm.samples[one.pk].num_success for one in arm.experiments] == [0, 6]
+
+
 def test_a_seed_that_failed_counts_in_no_mean_and_arms_without_any_have_failed() -> None:
     sweep = launch(arms_at_once=3)
     one, other = experiments(sweep, 1)

@@ -171,10 +171,11 @@ def curves_of(experiment_ids: Sequence[int], metric: str) -> dict[int, Curve]:
     found: dict[int, Curve] = defaultdict(dict)
     rows: Iterable[tuple[int, int, float]]
     if metric in (GREEDY, SAMPLED):
-        evaluations = Evaluation.objects.filter(COMPLETE, experiment_id__in=experiment_ids).order_by("id")
+        complete = Evaluation.objects.filter(COMPLETE, experiment_id__in=experiment_ids)
+        evaluations = complete.defer("eyes").order_by("id")
         greedy = evaluations.filter(temperature=0)
         chosen = greedy if metric == GREEDY else evaluations.exclude(temperature=0)
-        rows = chosen.values_list("experiment_id", "step", "success")
+        rows = ((one.experiment_id, one.step, one.shown.value) for one in chosen)
     else:
         points = MetricPoint.objects.filter(experiment_id__in=experiment_ids, name=metric)
         rows = points.values_list("experiment_id", "step", "value").iterator(ROWS_AT_ONCE)

@@ -32,13 +32,12 @@ def samples_of(plan: SweepPlan, windows: Mapping[int, Sequence[int]]) -> dict[in
 
 
 def _of_evaluations(metric: str, windows: Mapping[int, Sequence[int]]) -> dict[int, Samples]:
-    rows = Evaluation.objects.filter(experiment_id__in=windows).order_by("id")
+    rows = Evaluation.objects.filter(experiment_id__in=windows).defer("eyes").order_by("id")
     rows = rows.filter(temperature=0) if metric == GREEDY else rows.exclude(temperature=0)
-    columns = ("experiment_id", "step", "num_samples", "num_success")
     return {
-        pk: Samples(num, success)
-        for pk, step, num, success in rows.values_list(*columns)
-        if step in windows[pk]
+        one.experiment_id: Samples(one.num_samples, one.shown.won)
+        for one in rows
+        if one.step in windows[one.experiment_id]
     }
 
 
