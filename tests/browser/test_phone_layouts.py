@@ -137,3 +137,12 @@ def test_a_member_is_changed_and_removed_without_scrolling(sign_in: SignIn, peop
     assert len(buttons) > 2
     for button in buttons:
         assert box(button)["x"] + box(button)["width"] <= 390
+
+
+def test_the_group_below_the_viewer_stands_still(phone: Page, run: Experiment):
+    group = make_group(experiment=run)
+    watched = [make_trajectory(group=group, member=place, turns=2) for place in range(2)][0]
+    phone.goto(f"/trajectories/{watched.pk}/")
+    lane = phone.locator(".lane-rows")
+    assert box(lane.locator(".lane-row").first)["width"] > 300
+    assert lane.evaluate("(found) => found.scrollWidth <= found.clientWidth")
