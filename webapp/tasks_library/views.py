@@ -16,7 +16,7 @@ from webapp.attacks.task_exploits import Badge, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.fleet.queries.demonstration_desktop_kinds import offers
 from webapp.lib.keyset_pages import paginate
-from webapp.lib.request_values import whole_number
+from webapp.lib.request_values import BadValue, whole_number
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.tasks_library.discrimination import discrimination_of
 from webapp.tasks_library.flags import (
@@ -178,7 +178,11 @@ def verification(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         return render(request, "tasks_library/parts/verification.html", ctx)
     team = member(request, Role.OPERATOR).team
     found = _version(team, name, pk)
-    rounds = whole_number(request.POST.get("rounds", "1"), "rounds", low=1, high=MAX_ROUNDS)
+    try:
+        rounds = whole_number(request.POST.get("rounds", "1"), "rounds", low=1, high=MAX_ROUNDS)
+    except BadValue as refused:
+        messages.error(request, f"Nothing was queued: {refused}.")
+        return redirect("task-show", name, pk)
     if found.status != TaskStatus.SUPPORTED:
         messages.error(request, f"Nothing was queued: Deskhand's desktops cannot run it: {found.reason}")
     elif not queue_verification(task=found, team_id=team.pk, rounds=rounds, user=request.user):

@@ -68,7 +68,9 @@ def test_a_task_that_cannot_run_or_waits_already_queues_nothing(client, team, ta
     assert Trajectory.objects.count() == MAX_OPEN
     client.post(url, {"rounds": "1"})
     assert Trajectory.objects.count() == MAX_OPEN
-    assert client.post(url, {"rounds": "0"}).status_code == 400
+    page = client.post(url, {"rounds": "0"}, follow=True).content.decode()
+    assert "Nothing was queued: rounds: &#x27;0&#x27; is not a whole number from 1 to" in page
+    assert task.instruction in page
     other = make_task()
     TaskRecord.objects.filter(pk=other.pk).update(status="unsupported", reason="no such verb")
     page = client.post(f"/tasks/{other.task_set.name}/{other.pk}/verification/", follow=True)
