@@ -52,6 +52,15 @@ def test_an_admin_adds_somebody_new_whose_password_is_shown_once(browser_of_admi
     assert password not in browser_of_admin.get("/team/").content.decode()
 
 
+def test_a_name_in_other_capitals_makes_no_second_account(browser_of_admin, team):
+    make_user(team=make_team(), name="bob")
+    said = browser_of_admin.post("/team/members/", {"username": "Bob", "role": "viewer"}, follow=True)
+    assert "bob exists" in said.content.decode()
+    assert not Membership.objects.filter(team=team, user__username__iexact="bob").exists()
+    browser_of_admin.post("/team/members/", {"username": "bob", "role": "viewer"})
+    assert Membership.objects.filter(team=team, user__username="bob").exists()
+
+
 def test_adding_a_member_twice_or_a_bad_name_says_what_is_wrong(browser_of_admin, team):
     make_user(team=team, name="bob")
     twice = browser_of_admin.post("/team/members/", {"username": "bob", "role": "viewer"}, follow=True)

@@ -37,6 +37,10 @@ def add_member(
     user = User.objects.filter(username=username).first()
     password = None
     if user is None:
+        if alike := User.objects.filter(username__iexact=username).first():
+            raise MemberError(
+                f"username: {alike.get_username()} exists; another one may not differ in capitals alone."
+            )
         password = secrets.token_urlsafe(PASSWORD_BYTES)
         user = User.objects.create_user(username=username, password=password)
     if Membership.objects.filter(team=team, user=user).exists():
