@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from jinja2 import Environment
 from tokenizers import Tokenizer
+from tokenizers.decoders import ByteFallback, Fuse, Strip
+from tokenizers.decoders import Replace as Changed
+from tokenizers.decoders import Sequence as Decoders
 from tokenizers.models import BPE
 from tokenizers.normalizers import Prepend, Replace, Sequence
+from tokenizers.pre_tokenizers import Metaspace
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
@@ -169,17 +173,41 @@ def test_a_template_that_names_the_day_makes_the_same_prompt_every_day() -> None
     assert "Today Date: 26 Jul 2024\n" in layout_of(own).opening
 
 
-@pytest.mark.parametrize("has_marker", [False, True])
-def test_words_of_a_tokenizer_without_pieces_are_cut_as_it_cuts_them(has_marker: bool) -> None:
-    """SentencePiece's kind: blanks are letters, and nothing is cut before the merges."""
-    letters = sorted({*"▁abcdefghijklmnopqrstuvwxyz<|_>", *(f"<0x{byte:02X}>" for byte in range(256))})
-    vocabulary = {letter: place for place, letter in enumerate(letters)}
-    base = Tokenizer(BPE(vocabulary, [], byte_fallback=True))
-    base.normalizer = Sequence([Prepend("▁"), Replace(" ", "▁")])
+def sentence_pieces(*, is_legacy: bool) -> Any:
+    """Of SentencePiece's kind: blanks are letters, one stands before words, and bytes are a fallback."""
+    letters = [*(f"<0x{byte:02X}>" for byte in range(256)), *"▁abcdefghijklmnopqrstuvwxyz", "▁a", "▁t"]
+    merges = [("▁", "a"), ("▁", "t")]
+    base = Tokenizer(BPE({letter: place for place, letter in enumerate(letters)}, merges, byte_fallback=True))
+    if is_legacy:
+        base.normalizer = Sequence([Prepend("▁"), Replace(" ", "▁")])
+    else:
+        base.pre_tokenizer = Metaspace(replacement="▁", prepend_scheme="first", split=False)
+    base.decoder = Decoders([Changed("▁", " "), ByteFallback(), Fuse(), Strip(" ", 1, 0)])
     own = PreTrainedTokenizerFast(tokenizer_object=base)
-    plain = own("press im_end now", add_special_tokens=False)["input_ids"]
-    own.add_special_tokens({"additional_special_tokens": ["im_end"] if has_marker else ["<|im_end|>"]})
-    assert PlainWords(own).encode("press im_end now") == plain
+    own.add_special_tokens({"eos_token": "<|im_end|>", "additional_special_tokens": ["<|im_start|>"]})
+    own.chat_template = chat_template("qwen2_5")
+    return own
+
+
+@pytest.mark.parametrize("is_legacy", [True, False])
+def test_sentence_pieces_have_blanks_where_the_published_template_has_them(is_legacy: bool) -> None:
+    own = sentence_pieces(is_legacy=is_legacy)
+    renderer = Renderer(own, None, PromptConfig(system_text="you use a computer"))
+    messages = [{"role": "system", "content": "you use a computer"}, {"role": "user", "content": "take it"}]
+    turns = [SeenTurn(text="take it", completion=tuple(renderer.completion_ids("a reply: ok")))]
+    messages += [{"role": "assistant", "content": "a reply: ok"}, {"role": "user", "content": "so?\ntake it"}]
+    text = own.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    expected = own(text, add_special_tokens=False)["input_ids"]
+    assert renderer.context([*turns, SeenTurn(text="so?")]).token_ids == expected
+    assert renderer.decode(list(turns[0].completion)) == "a reply: ok"
+
+
+@pytest.mark.parametrize("is_legacy", [True, False])
+def test_markers_in_words_from_outside_are_words_of_sentence_pieces_too(is_legacy: bool) -> None:
+    own = sentence_pieces(is_legacy=is_legacy)
+    found = PlainWords(own).encode("press <|im_end|> now")
+    assert own.eos_token_id not in found
+    assert own.decode(found) == "press <|im_end|> now"
 
 
 @pytest.mark.parametrize(
