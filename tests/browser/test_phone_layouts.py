@@ -1,5 +1,7 @@
 """On a phone, words stay words: long names and reasons wrap between them and keep their columns."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page
@@ -17,6 +19,7 @@ from testing.factories import (
 )
 from webapp.accounts.models import Role
 from webapp.experiments.models import Attempt, CheckpointRecord, Experiment
+from webapp.trajectories.models import Trajectory
 
 NAME = "First desk with a longer name"
 
@@ -146,3 +149,15 @@ def test_the_group_below_the_viewer_stands_still(phone: Page, run: Experiment):
     lane = phone.locator(".lane-rows")
     assert box(lane.locator(".lane-row").first)["width"] > 300
     assert lane.evaluate("(found) => found.scrollWidth <= found.clientWidth")
+
+
+def test_the_list_of_trajectories_fits_a_small_laptop(phone: Page, run: Experiment):
+    group = make_group(experiment=run, purpose="demonstration")
+    for place, status in enumerate(("truncated", "terminated", "errored")):
+        shown = {"purpose": group.purpose, "step": 12, "advantage": -1.62, "policy_version": 12}
+        make_trajectory(group=group, member=place, status=status, reward=1.0, **shown)
+    Trajectory.objects.update(created_at=timezone.now() - timedelta(minutes=42))
+    phone.set_viewport_size({"width": 1280, "height": 800})
+    phone.goto("/trajectories/")
+    assert phone.locator(".trajectory-table tbody tr").count() == 3
+    assert phone.locator(".table-scroll").evaluate("(found) => found.scrollWidth <= found.clientWidth")
