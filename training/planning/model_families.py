@@ -132,5 +132,5 @@ def image_factor(folder: str | Path) -> int | None:
     try:
         vision = vision_part(read_object(Path(folder) / "config.json"))
         return int(vision["patch_size"]) * int(vision["spatial_merge_size"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from training.planning.model_families import ModelFamily
-from training.planning.model_json import is_tied, read_object, text_part
+from training.planning.model_json import is_tied, read_object, text_part, vision_part
 from training.planning.weight_files import INDEX, PICKLES, SINGLE, StoredTensor, stored_tensors
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -104,7 +104,7 @@ def _surplus(
 
 
 def expected_weights(config: dict[str, Any], prefix: str) -> dict[str, Sides]:
-    """Of the text model and its head, as far as they follow from few keys. {name: sides}"""
+    """Of text model, head and tower, as far as they follow from few keys. {name: sides}"""
     model_type, text = str(config["model_type"]), text_part(config)
     width = _count(text, "hidden_size")
     found: dict[str, Sides] = {
@@ -124,7 +124,20 @@ def expected_weights(config: dict[str, Any], prefix: str) -> dict[str, Sides]:
     found = {f"{prefix}{name}": sides for name, sides in found.items()}
     if not is_tied(config):
         found["lm_head.weight"] = (_count(text, "vocab_size"), width)
-    return found
+    return found | _tower(vision_part(config), "visual." if prefix == SHORT else "model.visual.")
+
+
+def _tower(vision: dict[str, Any], prefix: str) -> dict[str, Sides]:
+    """Of the first layer and of each block one weight."""
+    if not vision:
+        return {}
+    width, patch = _count(vision, "hidden_size"), _count(vision, "patch_size")
+    first: Sides = (width, None, _count(vision, "temporal_patch_size"), patch, patch)
+    blocks = range(_count(vision, "depth") or 0)
+    return {
+        f"{prefix}patch_embed.proj.weight": first,
+        **{f"{prefix}blocks.{number}.norm1.weight": (width,) for number in blocks},
+    }
 
 
 def _attention(model_type: str, text: dict[str, Any], width: int | None) -> dict[str, Sides]:

@@ -71,6 +71,15 @@ def described(file: str, **values: Any) -> Break:
     return change
 
 
+def tower(**values: Any) -> Break:
+    """Change keys of `vision_config`."""
+
+    def change(folder: Path) -> None:
+        config(vision_config=read_object(folder / "config.json")["vision_config"] | values)(folder)
+
+    return change
+
+
 def weights(change: Callable[[dict[str, torch.Tensor]], Any]) -> Break:
     def apply(folder: Path) -> None:
         tensors = load_file(folder / WEIGHTS)
@@ -191,6 +200,23 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
     "half its ends": ("qwen3", text("generation_config.json", "{"), r"generation_config\.json is not JSON"),
     "ends by name": ("qwen3", described("generation_config.json", eos_token_id="x"), "eos_token_id is 'x'"),
     "another pad": ("qwen3_vl", config(image_token_id=3), r"image_token_id 3, and <\|image_pad\|> is \d+"),
+    "no tower": (
+        "qwen3_vl",
+        weights(lambda held: [held.pop(name) for name in list(held) if ".visual." in name]),
+        r"wants a weight model\.visual\.patch_embed\.proj\.weight",
+    ),
+    "other patches than the weights": (
+        "qwen2_5_vl",
+        lambda folder: [
+            described("preprocessor_config.json", patch_size=16)(folder), tower(patch_size=16)(folder)
+        ],
+        r"visual\.patch_embed\.proj\.weight is \(32, 3, 2, 14, 14\), and .* \(32, 'any', 2, 16, 16\)",
+    ),
+    "a tower of more blocks": (
+        "qwen3_5",
+        tower(depth=3),
+        r"wants a weight model\.visual\.blocks\.2\.norm1",
+    ),
     "no image settings": (
         "qwen3_vl", lambda folder: (folder / "preprocessor_config.json").unlink(), r"no preprocessor_config"
     ),
