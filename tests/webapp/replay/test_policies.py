@@ -19,7 +19,7 @@ from webapp.replay.curation.dry_run import bars_of, dry_run, expected_share
 from webapp.replay.curation.effect import effects_of
 from webapp.replay.models import BufferSnapshot, ReplayUseRecord
 from webapp.replay.queries.rules import Rules
-from webapp.replay.queries.task_rates import Rate
+from webapp.replay.queries.task_rates import Rate, recent_rates
 from webapp.replay.services.injections import offers
 from webapp.replay.services.labels import label_entry
 from webapp.replay.services.snapshots import save_policy, take_snapshot
@@ -119,6 +119,15 @@ def test_the_expected_share_is_that_of_independent_tries():
     without = expected_share(rates, {2}, group_size=2, groups_per_step=4, max_share=0.5)
     assert without.share == pytest.approx(0.5 / (2 * (1 + 0.5)))
     assert expected_share({1: Rate(3, 0)}, set(), group_size=2, groups_per_step=1, max_share=1).share == 0
+    reached = expected_share({1: Rate(10, 0, 10)}, {1}, group_size=2, groups_per_step=4, max_share=0.25)
+    assert (reached.failed_groups, reached.injected) == (0, 0), "its raw scores are full: it gets no entry"
+
+
+def test_rates_tell_what_a_limit_ended(team):
+    task = make_task()
+    for status, score in (("terminated", 1.0), ("truncated", 1.0), ("terminated", 0.0)):
+        make_trajectory(group=make_group(team=team, task=task), status=status, reward=score)
+    assert recent_rates(team.pk) == {task.pk: Rate(3, 1, 1)}
 
 
 def test_ratios_fall_between_the_edges():

@@ -126,15 +126,14 @@ def expected_share(
 ) -> Share:
     """With tries that succeed independently at their task's rate, and tasks that come up equally often.
 
-    A group fails as a whole with (1 - p) ** size, and is trained on without help unless all of it fails or
-    all succeeds.
+    A group is trained on without help unless none of it or all of it is solved. It gets an entry when no
+    member reached the state: replay looks at raw scores, also of what a limit ended.
     """
     failing = trained = 0.0
     for task, rate in rates.items():
         solved = rate.share or 0.0
-        all_fail, all_solve = (1 - solved) ** group_size, solved**group_size
-        trained += 1 - all_fail - all_solve
-        failing += all_fail if task in covered else 0.0
+        trained += 1 - (1 - solved) ** group_size - solved**group_size
+        failing += (1 - rate.share_reached) ** group_size if task in covered else 0.0
     failed_groups = groups_per_step * failing / len(rates)
     trained_groups = groups_per_step * trained / len(rates)
     members = group_size * (trained_groups + failed_groups)

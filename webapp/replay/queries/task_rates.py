@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from training.contracts.outcome import is_solved
+from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.trajectories.models import Trajectory
 
@@ -17,10 +17,17 @@ class Rate:
 
     num: int = 0
     num_solved: int = 0
+    num_at_limit: int = 0
+    """Of the others, those that reached the state and went on until a limit."""
 
     @property
     def share(self) -> float | None:
         return self.num_solved / self.num if self.num else None
+
+    @property
+    def share_reached(self) -> float:
+        """With a full score, whatever ended them; 0 without tries."""
+        return (self.num_solved + self.num_at_limit) / self.num if self.num else 0.0
 
 
 def recent_rates(team_id: int, experiment_id: int | None = None) -> dict[int, Rate]:
@@ -36,5 +43,7 @@ def recent_rates(team_id: int, experiment_id: int | None = None) -> dict[int, Ra
     rates: dict[int, Rate] = defaultdict(Rate)
     for task_id, status, score in rows.order_by("-id").values_list("task_id", "status", "score")[:NUM_READ]:
         rates[task_id].num += 1
-        rates[task_id].num_solved += is_solved(TrajectoryStatus(status), score)
+        outcome = outcome_of(TrajectoryStatus(status), score)
+        rates[task_id].num_solved += outcome is Outcome.SOLVED
+        rates[task_id].num_at_limit += outcome is Outcome.SOLVED_AT_LIMIT
     return dict(rates)
