@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from testing.training.published_tokenizers import chat_template, qwen_folder, qwen_tokenizer
-from training.contracts.config import PromptConfig
+from testing.training.tiny_families import make_family
+from training.contracts.config import ModelConfig, PromptConfig
 from training.render.chat_layout import ChatLayout, layout_of
 from training.render.history_window import SeenTurn
 from training.render.renderer import Renderer
@@ -162,6 +164,15 @@ def test_a_tokenizer_without_a_template_has_plain_chatml() -> None:
     own = tokenizer("qwen3")
     own.chat_template = None
     assert layout_of(own) == ChatLayout()
+
+
+def test_a_template_that_a_folder_gives_its_processor_alone_is_read(tmp_path: Path) -> None:
+    """As folders of Qwen2.5-VL have it that older processors wrote."""
+    folder = make_family(tmp_path, "qwen2")
+    (folder / "chat_template.jinja").unlink()
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": SMOLLM2}))
+    renderer = Renderer.from_folder(folder, ModelConfig(), PromptConfig(observation=["accessibility"]))
+    assert "helpful AI assistant named SmolLM" in renderer.layout.opening
 
 
 def test_a_template_that_names_the_day_makes_the_same_prompt_every_day() -> None:
