@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.accounts.models import Team
+from webapp.analysis.evaluations.stamps import measured_otherwise
 from webapp.analysis.evaluations.success_pairs import at_limit, task_outcomes
 from webapp.analysis.evaluations.task_matrix import Kind, TaskMatrix, columns_of, mark
 from webapp.analysis.series.chart_panels import PANELS, Panel
@@ -49,6 +50,7 @@ def frozen(team: Team, choices: Choices) -> dict[str, Any]:
         tables += _task_table(experiments)
     if choices.with_config and len(experiments) > 1:
         tables.append(_config_table(experiments))
+    tables += _stamp_table(experiments)  # the last, so that texts find the others by their numbers
     for name, blocks in (("chart", charts), ("table", tables)):
         for number, block in enumerate(blocks, start=1):
             block["key"] = f"{name}-{number}"
@@ -136,6 +138,13 @@ def solved_text(evaluation: Evaluation) -> str:
     elif at_limit is None:
         text = f"{text}, at a limit too"
     return f"{text}, {evaluation.missing_text}" if evaluation.missing_text else text
+
+
+def _stamp_table(experiments: list[Experiment]) -> list[dict[str, Any]]:
+    """What differs between what measured their numbers; none where all were measured alike."""
+    measured = [one for column in columns_of(experiments) for one in column.pair.both]
+    rows = [[words] for words in measured_otherwise(measured)]
+    return [{"title": "Measured otherwise", "head": ["What differs"], "rows": rows}] if rows else []
 
 
 def _config_table(experiments: list[Experiment]) -> dict[str, Any]:

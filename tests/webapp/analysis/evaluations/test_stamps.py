@@ -27,6 +27,7 @@ from webapp.accounts.models import Role, Team
 from webapp.analysis.evaluations.stamps import measured_otherwise
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 from webapp.experiments.sweep_plan import SAMPLED, SweepPlan
+from webapp.reports.frozen_content import Choices, frozen
 from webapp.sweeps.queries.summary import summary_of
 from webapp.sweeps.search_space import parse_axes
 from webapp.sweeps.services.sweeps import launch_sweep
@@ -90,6 +91,9 @@ def test_before_and_after_of_a_run(client: Client, team: Team, task: TaskRecord)
         "/experiments/": f'title="{WORDS}">measured otherwise</span>',
     }.items():
         assert words in page_text(client.get(path)), path
+    table = frozen(team, Choices(experiments=[own.pk]))["tables"][-1]
+    assert table["title"] == "Measured otherwise"
+    assert table["rows"] == [[f"{names} were measured otherwise: {WORDS}."]]
     output = io.StringIO()
     call_command("experiment", str(own.pk), stdout=output)
     assert json.loads(output.getvalue())["success_change"]["differences"] == WORDS.split(", ")
@@ -112,6 +116,8 @@ def test_numbers_that_were_measured_alike_stand_without_a_word(
     before, after = (measured(own, name, SOUND, task) for name in ("before", "after"))
     sides = reverse("task-side-by-side", args=[before.pk, after.pk, task.pk])
     pages = [f"{reverse(name)}?id={own.pk}" for name in ("evaluation-matrix", "success-by-domain")]
+    titles = [table["title"] for table in frozen(team, Choices(experiments=[own.pk]))["tables"]]
+    assert titles == ["Experiments"]
     for path in (*pages, sides, f"/experiments/{own.pk}/", "/experiments/"):
         assert "measured otherwise" not in page_text(client.get(path)), path
 
