@@ -96,6 +96,8 @@ class SkipReason(StrEnum):
     """All of its turns are context only."""
     LOST_SCREENSHOT = "lost_screenshot"
     """A screenshot of it is gone, cut off, or another picture."""
+    AT_LIMIT = "at_limit"
+    """A limit ended it, and the experiment's rewards pay nothing there: it would teach to go on."""
     TOO_OLD = "too_old"
     """Its policy is older than `replay.max_policy_age`."""
     UNKNOWN_AGE = "unknown_age"

@@ -17,8 +17,9 @@ from training.loop.alarms import StepFacts, check_step
 from training.loop.evaluation import evaluate, save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.stage_context import Experiment, stage
+from training.rewards.success_rule import success_rule
 from training.rollouts.coordinator_client import CoordinatorClient
-from training.rollouts.curriculum import SolveRateCurriculum, success_rule
+from training.rollouts.curriculum import SolveRateCurriculum
 from training.rollouts.picture_check import PictureCheck
 from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.task_order import TaskOrder

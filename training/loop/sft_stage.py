@@ -13,7 +13,8 @@ from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
 from training.loop.evaluation import evaluate
 from training.loop.stage_context import Experiment, stage
-from training.render.demonstrations import NotRenderable, as_demonstration
+from training.render.demonstrations import NotRenderable, as_demonstration, check_end
+from training.rewards.success_rule import success_rule
 from training.rollouts.group_collector import GroupSpec
 from training.rollouts.picture_check import PictureCheck
 from training.rollouts.task_order import TaskOrder
@@ -168,6 +169,8 @@ def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
     """
     wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train", for_sft=True)
 
+    rule = success_rule(experiment.config)
+
     def collect() -> tuple[list[Trajectory], list[ReplaySkip]]:
         assert experiment.coordinator is not None
         found: list[Trajectory] = []
@@ -180,6 +183,7 @@ def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
                 try:
                     for message in _lost_screenshots(experiment, [candidate.trajectory]).values():
                         raise NotRenderable(SkipReason.LOST_SCREENSHOT, message)
+                    check_end(candidate.trajectory, rule)
                     found.append(_imitable(experiment, candidate.trajectory))
                 except NotRenderable as error:
                     entry = candidate.entry_id

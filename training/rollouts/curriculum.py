@@ -16,11 +16,10 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from training.contracts.config import ExperimentConfig, FamilyShares
-from training.contracts.config.algorithm import imitates_successes
-from training.contracts.outcome import SuccessRule, is_solved, succeeded
-from training.contracts.types import Group, Task, Trajectory
-from training.rewards.compute import pays_at_limit
+from training.contracts.config import FamilyShares
+from training.contracts.outcome import SuccessRule, succeeded
+from training.contracts.types import Group, Task
+from training.rewards.success_rule import counted_score
 from training.rollouts.task_order import TaskOrder
 
 DECAY = 0.7
@@ -39,7 +38,7 @@ class SolveRates:
         for group in groups:
             scored = group.scored()
             wins, trials = self.counts.get(group.task.task_id, [0.0, 0.0])
-            new_wins = sum(_is_win(member, rule) for member in scored)
+            new_wins = sum(succeeded(counted_score(member, rule)) for member in scored)
             self.counts[group.task.task_id] = [DECAY * wins + new_wins, DECAY * trials + len(scored)]
 
     def weight(self, task_id: str) -> float:
@@ -47,19 +46,6 @@ class SolveRates:
         wins, trials = self.counts.get(task_id, [0.0, 0.0])
         rate = (wins + 1) / (trials + 2)
         return 4 * rate * (1 - rate)
-
-
-def success_rule(config: ExperimentConfig) -> SuccessRule:
-    """Which outcomes an update under `config` tells from the rest: those that it imitates, or pays."""
-    if imitates_successes(config.algorithm) or not pays_at_limit(config.rewards):
-        return SuccessRule.ENDED
-    return SuccessRule.STATE
-
-
-def _is_win(member: Trajectory, rule: SuccessRule) -> bool:
-    if rule is SuccessRule.STATE:
-        return succeeded(member.score)
-    return is_solved(member.status, member.score)
 
 
 class SolveRateCurriculum(TaskOrder):

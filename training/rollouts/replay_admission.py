@@ -3,7 +3,7 @@
 same fingerprint, sampled by a policy of known, low age -> its very tokens and behaviour logprobs; turns
                                                            that people masked stay as context
 another or unknown fingerprint, a person's, an oracle's -> rendered again from its actions, as likelihood
-cannot be rendered, or its policy is too old            -> skipped, and reported with the reason
+cannot be rendered, too old a policy, ended by a limit   -> skipped, and reported with the reason
 """
 
 from dataclasses import dataclass, field
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from training.batch.samples import build_samples, has_behaviour_logprobs
 from training.contracts.config import ExperimentConfig
 from training.contracts.coordinator import ReplayCandidate
+from training.contracts.outcome import SuccessRule
 from training.contracts.trainer_reports import ReplaySkip, SkipReason
 from training.contracts.types import Trajectory
-from training.render.demonstrations import NotRenderable, as_demonstration, keeps_tokens
+from training.render.demonstrations import NotRenderable, as_demonstration, check_end, keeps_tokens
 from training.render.renderer import Renderer
 from training.rollouts.untrainable import Untrainable, check_lengths, check_recorded
 
@@ -26,6 +27,8 @@ class ReplayAdmission:
     config: ExperimentConfig
     vocabulary: int
     """Token ids that the model has."""
+    rule: SuccessRule
+    """Which outcomes its updates tell from the rest."""
     skips: list[ReplaySkip] = field(default_factory=list)
     """What it turned down."""
 
@@ -42,6 +45,7 @@ class ReplayAdmission:
 
     def _form(self, candidate: ReplayCandidate) -> Trajectory:
         trajectory = candidate.trajectory
+        check_end(trajectory, self.rule)
         if self._is_as_sampled(trajectory) and self._is_young(candidate.policy_age):
             return trajectory
         return as_demonstration(trajectory, self.renderer, self.config.sampling)

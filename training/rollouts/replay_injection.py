@@ -1,6 +1,6 @@
 """Injection of curated successes into groups in which every member failed.
 
-A failed group (every raw task score below `replay.threshold`) gives ONE failed member's
+A failed group (every task score that counts below `replay.threshold`) gives ONE failed member's
 place to the best usable entry, so the group keeps its size and the advantages are computed
 again over its real members. `training.rollouts.replay_admission` decides between two kinds:
 - as a policy sampled it: enters the policy-gradient loss with the importance ratio against the
@@ -22,8 +22,10 @@ from dataclasses import dataclass, field
 from training.batch.samples import has_behaviour_logprobs
 from training.contracts.config import ReplayConfig
 from training.contracts.coordinator import ReplayCandidate
+from training.contracts.outcome import SuccessRule
 from training.contracts.trainer_reports import ReplayUse
 from training.contracts.types import Group, Trajectory
+from training.rewards.success_rule import counted_score
 from training.rollouts.replay_room import ReplayRoom
 
 Candidates = Callable[[str], Sequence[ReplayCandidate]]
@@ -76,10 +78,10 @@ class Injection:
         )
 
 
-def has_failed(group: Group, threshold: float) -> bool:
-    """True when the group is usable and every raw task score is below `threshold`."""
+def has_failed(group: Group, threshold: float, rule: SuccessRule) -> bool:
+    """True when the group is usable and every task score that `rule` counts is below `threshold`."""
     members = group.scored()
-    return len(members) >= 2 and all((member.score or 0.0) < threshold for member in members)
+    return len(members) >= 2 and all(counted_score(member, rule) < threshold for member in members)
 
 
 def inject(
@@ -89,11 +91,12 @@ def inject(
     state: ReplayState,
     config: ReplayConfig,
     *,
+    rule: SuccessRule,
     trained_groups: Collection[int],
 ) -> tuple[list[Group], list[Injection]]:
     """The groups with their injections, and what was injected. Counts the uses in `state`.
 
-    `trained_groups`: ids of the groups that enter the loss without an injection.
+    `rule`: which scores count; `trained_groups`: ids of the groups that enter the loss without an injection.
     """
     room = ReplayRoom(groups, trained_groups, config)
     result: list[Group] = []
@@ -111,7 +114,7 @@ def inject(
 
     for group in groups:
         changed = group
-        if has_failed(group, config.threshold) and room.has_room(group) and (entry := entry_for(group)):
+        if has_failed(group, config.threshold, rule) and room.has_room(group) and (entry := entry_for(group)):
             if config.injection == "likelihood":
                 take(_beside(group, entry))
             else:
@@ -122,7 +125,7 @@ def inject(
     for group in groups:
         if not room.has_room_beside():
             break
-        if not has_failed(group, config.threshold) and (entry := entry_for(group)):
+        if not has_failed(group, config.threshold, rule) and (entry := entry_for(group)):
             take(_beside(group, entry))
             room.count_beside()
     return result, injections

@@ -13,6 +13,7 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group
 from training.render.renderer import Renderer
+from training.rewards.success_rule import success_rule
 from training.rollouts.branch_credit import branch_metrics
 from training.rollouts.group_samples import (
     advantages_of,
@@ -92,7 +93,8 @@ def build_step_batch(
     trainable = [_trainable(group, vocabulary, policy_version, config, left_out, stale) for group in groups]
     plain = [advantages_of(group, true_rewards(group), config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
-    admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary)
+    rule = success_rule(config)
+    admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary, rule=rule)
     final, injections = _with_replay(trainable, candidates, admission, replay)
     advantages: dict[int, float] = {}
     samples: list[Sample] = []
@@ -107,7 +109,9 @@ def build_step_batch(
     injections = [one for one in injections if one.trajectory_id in advantages]
     fresh = fresh_tokens(samples, policy_version, config.algorithm)
     metrics |= {
-        "replay/failed_groups": float(sum(has_failed(group, config.replay.threshold) for group in groups)),
+        "replay/failed_groups": float(
+            sum(has_failed(group, config.replay.threshold, rule) for group in groups)
+        ),
         "replay/injected": float(len(injections)),
         "replay/skipped": float(len(admission.skips)),
         "replay/injected_share": len(injections) / max(len({one.trajectory_id for one in samples}), 1),
@@ -136,7 +140,10 @@ def _with_replay(
     if not config.replay.enabled:
         return groups, []
     trained = {group.group_id for group in groups if teaches(trained_advantages(group, config), config)}
-    return inject(groups, candidates, admission.admit, replay, config.replay, trained_groups=trained)
+    rule = admission.rule
+    return inject(
+        groups, candidates, admission.admit, replay, config.replay, rule=rule, trained_groups=trained
+    )
 
 
 def _ages(samples: list[Sample], policy_version: int, stale: dict[int, int]) -> dict[str, float]:

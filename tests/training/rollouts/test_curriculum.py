@@ -10,7 +10,8 @@ from testing.training.sample_values import make_group, make_task
 from training.contracts.config import ConfigError, SamplingConfig, parse_config
 from training.contracts.outcome import SuccessRule
 from training.contracts.types import Group, TrajectoryStatus
-from training.rollouts.curriculum import SolveRateCurriculum, SolveRates, success_rule
+from training.rewards.success_rule import success_rule
+from training.rollouts.curriculum import SolveRateCurriculum, SolveRates
 from training.rollouts.groups_in_flight import num_flat
 from training.rollouts.temperature_schedule import temperature_at
 

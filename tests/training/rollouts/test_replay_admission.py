@@ -10,8 +10,9 @@ from testing.training.toy_desktops import ToyDesktops, toy_tasks
 from tests.training.conftest import toy_config
 from training.batch.samples import build_samples, has_behaviour_logprobs
 from training.contracts.coordinator import ReplayCandidate
-from training.contracts.types import Action, Trajectory
+from training.contracts.types import Action, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
+from training.rewards.success_rule import success_rule
 from training.rollouts.replay_admission import ReplayAdmission
 
 CLICK = Action(kind="click", x=20, y=40)
@@ -30,7 +31,7 @@ def admission(toy_model: Path, toy_renderer: Renderer):
     def admission(**sections: dict) -> ReplayAdmission:
         config = toy_config(toy_model, **sections)
         reader = Renderer(toy_renderer.tokenizer, toy_renderer.image_processor, config.prompt)
-        return ReplayAdmission(renderer=reader, config=config, vocabulary=400)
+        return ReplayAdmission(renderer=reader, config=config, vocabulary=400, rule=success_rule(config))
 
     return admission
 
@@ -41,6 +42,17 @@ def candidate(trajectory: Trajectory, age: int | None = 3) -> ReplayCandidate:
 
 def test_the_same_context_reuses_every_token_and_logprob(admission, recorded: Trajectory) -> None:
     assert admission().admit(candidate(recorded)).trajectory == recorded
+
+
+@pytest.mark.parametrize(("preset", "reason"), [("first-desk.v2", "at_limit"), ("task-score.v1", None)])
+def test_what_a_limit_ended_enters_only_where_the_state_is_paid(
+    admission, recorded: Trajectory, preset: str, reason: str | None
+) -> None:
+    judge = admission(rewards={"preset": preset})
+    cut_off = recorded.model_copy(update={"status": TrajectoryStatus.TRUNCATED})
+    assert (judge.admit(candidate(cut_off)) is None) is (reason is not None)
+    assert [skip.reason for skip in judge.skips] == ([reason] if reason else [])
+    assert judge.admit(candidate(recorded)) is not None
 
 
 @pytest.mark.parametrize("prompt", [{"dialect": "pyautogui"}, {"coordinate_space": "screen"}])

@@ -7,7 +7,8 @@ import pytest
 from testing.training.sample_values import make_group, make_task, make_trajectory, make_turn
 from training.contracts.config import ReplayConfig
 from training.contracts.coordinator import ReplayCandidate
-from training.contracts.types import Source, Trajectory
+from training.contracts.outcome import SuccessRule
+from training.contracts.types import Source, Trajectory, TrajectoryStatus
 from training.rollouts.replay_injection import Injection, ReplayState, has_failed, inject
 
 CONFIG = ReplayConfig(enabled=True)
@@ -38,6 +39,7 @@ def run(
         lambda entry: entry,
         state or ReplayState(),
         CONFIG.model_copy(update=changes),
+        rule=SuccessRule.ENDED,
         trained_groups=trained,
     )
 
@@ -53,7 +55,15 @@ def run(
     ],
 )
 def test_a_group_has_failed_when_every_score_is_below_the_threshold(rewards: list, failed: bool) -> None:
-    assert has_failed(make_group(rewards), 0.5) is failed
+    assert has_failed(make_group(rewards), 0.5, SuccessRule.ENDED) is failed
+
+
+def test_what_a_limit_ended_counts_where_the_state_is_paid() -> None:
+    group = make_group([1.0, 1.0])
+    members = [one.model_copy(update={"status": TrajectoryStatus.TRUNCATED}) for one in group.trajectories]
+    group = group.model_copy(update={"trajectories": tuple(members)})
+    assert has_failed(group, 0.5, SuccessRule.ENDED)
+    assert not has_failed(group, 0.5, SuccessRule.STATE)
 
 
 def test_one_worst_member_is_replaced_and_the_group_keeps_its_size() -> None:
@@ -161,6 +171,12 @@ def test_an_entry_that_is_turned_down_makes_room_for_the_next() -> None:
 
     state = ReplayState()
     _, (injection,) = inject(
-        [make_group([0.0] * 8)], lambda _: entries, admit, state, config, trained_groups=()
+        [make_group([0.0] * 8)],
+        lambda _: entries,
+        admit,
+        state,
+        config,
+        rule=SuccessRule.ENDED,
+        trained_groups=(),
     )
     assert (asked, injection.entry_id, state.uses) == ([1, 2], 2, {2: 1})

@@ -13,6 +13,7 @@ from testing.factories import (
     make_trajectory,
 )
 from training.contracts.config import ExperimentConfig, parse_config
+from training.contracts.outcome import SuccessRule
 from webapp.launch.preflight.tasks_and_replay import replay_checks
 from webapp.lib.request_values import BadValue
 from webapp.replay.curation.dry_run import bars_of, dry_run, expected_share
@@ -112,15 +113,17 @@ def test_the_page_says_how_many_enter_and_which_tasks_they_cover(team, anna, tar
 
 def test_the_expected_share_is_that_of_independent_tries():
     rates = {1: Rate(10, 0), 2: Rate(10, 5)}
-    found = expected_share(rates, {1, 2}, group_size=2, groups_per_step=4, max_share=0.25)
+    limits = {"group_size": 2, "groups_per_step": 4, "max_share": 0.25, "rule": SuccessRule.ENDED}
+    found = expected_share(rates, {1, 2}, **limits)
     # Task 1 always fails as a group; task 2 fails in 1/4 and differs in 1/2 of its groups.
     assert found.failed_groups == pytest.approx(4 * (1 + 0.25) / 2)
     assert found.share == pytest.approx(0.25), "2.5 of 7 members would be more than a quarter"
-    without = expected_share(rates, {2}, group_size=2, groups_per_step=4, max_share=0.5)
+    without = expected_share(rates, {2}, **limits | {"max_share": 0.5})
     assert without.share == pytest.approx(0.5 / (2 * (1 + 0.5)))
-    assert expected_share({1: Rate(3, 0)}, set(), group_size=2, groups_per_step=1, max_share=1).share == 0
-    reached = expected_share({1: Rate(10, 0, 10)}, {1}, group_size=2, groups_per_step=4, max_share=0.25)
-    assert (reached.failed_groups, reached.injected) == (0, 0), "its raw scores are full: it gets no entry"
+    assert expected_share({1: Rate(3, 0)}, set(), **limits).share == 0
+    reached = {1: Rate(10, 0, 10)}
+    assert expected_share(reached, {1}, **limits).failed_groups == 4, "rewards pay nothing at a limit"
+    assert expected_share(reached, {1}, **limits | {"rule": SuccessRule.STATE}).failed_groups == 0
 
 
 def test_rates_tell_what_a_limit_ended(team):

@@ -16,6 +16,7 @@ from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Source
 from training.render.demonstrations import as_demonstration
+from training.rewards.success_rule import success_rule
 from training.rollouts.replay_admission import ReplayAdmission
 from webapp.experiments.models import Attempt
 from webapp.replay.services.process_labels import rate_turn
@@ -79,7 +80,8 @@ def test_masks_of_single_turns_follow_the_entry_into_the_trainer():
     (candidate,) = candidates(experiment, row.task)
     assert candidate.trajectory.reward is not None
     config = parse_config(experiment.config)
-    admission = ReplayAdmission(renderer=reader, config=config, vocabulary=len(reader.tokenizer))
+    rule = success_rule(config)
+    admission = ReplayAdmission(renderer=reader, config=config, vocabulary=len(reader.tokenizer), rule=rule)
     entered = admission.admit(candidate)
     assert admission.skips == []
     (sample,) = build_samples(

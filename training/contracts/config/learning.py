@@ -45,7 +45,13 @@ class ReplayConfig(Section):
         "0 = the buffer as it is.",
         ge=0,
     )
-    threshold: float = knob(0.5, "A group has failed when every task score is below this.", ge=0, le=1)
+    threshold: float = knob(
+        0.5,
+        "A group has failed when every task score is below this. Where rewards pay nothing at a limit, what "
+        "a limit ended counts as 0, and entries that it ended are not used.",
+        ge=0,
+        le=1,
+    )
     max_share: float = knob(
         0.25,
         "Largest share of injected trajectories among those that a step trains on; groups that are skipped "

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from statistics import quantiles
 
+from training.contracts.outcome import SuccessRule
+from training.rewards.success_rule import success_rule
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.replay.queries.rules import Admission, Rules, admit
@@ -118,22 +120,30 @@ def _share(team: Team, target: Experiment | None, tasks: set[int], covered: set[
         group_size=config.algorithm.group_size,
         groups_per_step=config.algorithm.groups_per_step,
         max_share=config.replay.max_share,
+        rule=success_rule(config),
     )
 
 
 def expected_share(
-    rates: dict[int, Rate], covered: set[int], *, group_size: int, groups_per_step: int, max_share: float
+    rates: dict[int, Rate],
+    covered: set[int],
+    *,
+    group_size: int,
+    groups_per_step: int,
+    max_share: float,
+    rule: SuccessRule,
 ) -> Share:
     """With tries that succeed independently at their task's rate, and tasks that come up equally often.
 
-    A group is trained on without help unless none of it or all of it is solved. It gets an entry when no
-    member reached the state: replay looks at raw scores, also of what a limit ended.
+    A group fails as a whole with (1 - p) ** size, and is trained on without help unless all of it fails or
+    all succeeds.
     """
     failing = trained = 0.0
     for task, rate in rates.items():
-        solved = rate.share or 0.0
-        trained += 1 - (1 - solved) ** group_size - solved**group_size
-        failing += (1 - rate.share_reached) ** group_size if task in covered else 0.0
+        solved = rate.share_by(rule)
+        all_fail, all_solve = (1 - solved) ** group_size, solved**group_size
+        trained += 1 - all_fail - all_solve
+        failing += all_fail if task in covered else 0.0
     failed_groups = groups_per_step * failing / len(rates)
     trained_groups = groups_per_step * trained / len(rates)
     members = group_size * (trained_groups + failed_groups)

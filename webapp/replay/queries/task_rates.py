@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from training.contracts.outcome import Outcome, outcome_of
+from training.contracts.outcome import Outcome, SuccessRule, outcome_of
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.trajectories.models import Trajectory
 
@@ -24,10 +24,10 @@ class Rate:
     def share(self) -> float | None:
         return self.num_solved / self.num if self.num else None
 
-    @property
-    def share_reached(self) -> float:
-        """With a full score, whatever ended them; 0 without tries."""
-        return (self.num_solved + self.num_at_limit) / self.num if self.num else 0.0
+    def share_by(self, rule: SuccessRule) -> float:
+        """Share of the tries that `rule` counts as successes; 0 without tries."""
+        wins = self.num_solved + (self.num_at_limit if rule is SuccessRule.STATE else 0)
+        return wins / self.num if self.num else 0.0
 
 
 def recent_rates(team_id: int, experiment_id: int | None = None) -> dict[int, Rate]:

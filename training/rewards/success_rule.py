@@ -1,0 +1,21 @@
+"""Which outcomes an update tells from the rest: those that it imitates, or pays."""
+
+from training.contracts.config import ExperimentConfig
+from training.contracts.config.algorithm import imitates_successes
+from training.contracts.outcome import SuccessRule
+from training.contracts.types import Trajectory, TrajectoryStatus
+from training.rewards.compute import pays_at_limit
+
+
+def success_rule(config: ExperimentConfig) -> SuccessRule:
+    """`ENDED` where an update under `config` gains nothing from a state that a limit ended."""
+    if imitates_successes(config.algorithm) or not pays_at_limit(config.rewards):
+        return SuccessRule.ENDED
+    return SuccessRule.STATE
+
+
+def counted_score(trajectory: Trajectory, rule: SuccessRule) -> float:
+    """The task score, in [0, 1]; 0 without one, and under `ENDED` of what a limit ended."""
+    if rule is SuccessRule.ENDED and trajectory.status is TrajectoryStatus.TRUNCATED:
+        return 0.0
+    return trajectory.score or 0.0
