@@ -93,7 +93,7 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
         with engine_asleep(config, experiment.world, experiment.coordinator):
             result = experiment.learner.policy_step(batch.samples, state.grpo_step, state.rate_scale)
     trained = time.monotonic()
-    experiment.solve_rates.record(groups, success_rule(config))
+    experiment.solve_rates.record(groups, success_rule(config.algorithm, config.rewards))
     state.grpo_step += 1
     metrics = batch.metrics | (result.metrics if result else {})
     if result is not None and result.has_moved:

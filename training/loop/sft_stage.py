@@ -169,7 +169,7 @@ def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
     """
     wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train", for_sft=True)
 
-    rule = success_rule(experiment.config)
+    rule = success_rule(experiment.config.algorithm, experiment.config.rewards)
 
     def collect() -> tuple[list[Trajectory], list[ReplaySkip]]:
         assert experiment.coordinator is not None

@@ -1,15 +1,15 @@
 """Which outcomes an update tells from the rest: those that it imitates, or pays."""
 
-from training.contracts.config import ExperimentConfig
-from training.contracts.config.algorithm import imitates_successes
+from training.contracts.config.algorithm import AlgorithmConfig, imitates_successes
+from training.contracts.config.reward_presets import RewardConfig
 from training.contracts.outcome import SuccessRule
 from training.contracts.types import Trajectory, TrajectoryStatus
 from training.rewards.compute import pays_at_limit
 
 
-def success_rule(config: ExperimentConfig) -> SuccessRule:
-    """`ENDED` where an update under `config` gains nothing from a state that a limit ended."""
-    if imitates_successes(config.algorithm) or not pays_at_limit(config.rewards):
+def success_rule(algorithm: AlgorithmConfig, rewards: RewardConfig) -> SuccessRule:
+    """`ENDED` where an update gains nothing from a state that a limit ended."""
+    if imitates_successes(algorithm) or not pays_at_limit(rewards):
         return SuccessRule.ENDED
     return SuccessRule.STATE
 

@@ -93,7 +93,7 @@ def build_step_batch(
     trainable = [_trainable(group, vocabulary, policy_version, config, left_out, stale) for group in groups]
     plain = [advantages_of(group, true_rewards(group), config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
-    rule = success_rule(config)
+    rule = success_rule(config.algorithm, config.rewards)
     admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary, rule=rule)
     final, injections = _with_replay(trainable, candidates, admission, replay)
     advantages: dict[int, float] = {}

@@ -15,7 +15,8 @@ PURE_MODULES = {
 }  # fmt: skip
 OWN_MODULES = (
     "training.contracts.types", "training.contracts.milestone", "training.contracts.observed_text",
-    "training.contracts.config.reward_presets", "training.rewards",
+    "training.contracts.config.reward_presets", "training.contracts.config.algorithm",
+    "training.contracts.outcome", "training.rewards",
 )  # fmt: skip
 IMPURE_NAMES = {
     "__import__", "__builtins__", "breakpoint", "compile", "eval", "exec", "getattr", "globals", "hash", "id",

@@ -102,7 +102,8 @@ def test_a_win_at_a_limit_counts_where_the_state_does(rule: SuccessRule, wins: f
     ],
 )
 def test_the_rule_is_what_the_update_tells_apart(config: dict, rule: SuccessRule) -> None:
-    assert success_rule(parse_config(config)) is rule
+    parsed = parse_config(config)
+    assert success_rule(parsed.algorithm, parsed.rewards) is rule
 
 
 @pytest.mark.parametrize(("step", "temperature"), [(0, 0.8), (4, 0.8), (5, 0.5), (50, 0.5)])

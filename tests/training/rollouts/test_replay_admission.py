@@ -31,7 +31,12 @@ def admission(toy_model: Path, toy_renderer: Renderer):
     def admission(**sections: dict) -> ReplayAdmission:
         config = toy_config(toy_model, **sections)
         reader = Renderer(toy_renderer.tokenizer, toy_renderer.image_processor, config.prompt)
-        return ReplayAdmission(renderer=reader, config=config, vocabulary=400, rule=success_rule(config))
+        return ReplayAdmission(
+            renderer=reader,
+            config=config,
+            vocabulary=400,
+            rule=success_rule(config.algorithm, config.rewards),
+        )
 
     return admission
 

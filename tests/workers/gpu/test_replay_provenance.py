@@ -80,7 +80,7 @@ def test_masks_of_single_turns_follow_the_entry_into_the_trainer():
     (candidate,) = candidates(experiment, row.task)
     assert candidate.trajectory.reward is not None
     config = parse_config(experiment.config)
-    rule = success_rule(config)
+    rule = success_rule(config.algorithm, config.rewards)
     admission = ReplayAdmission(renderer=reader, config=config, vocabulary=len(reader.tokenizer), rule=rule)
     entered = admission.admit(candidate)
     assert admission.skips == []

@@ -120,7 +120,7 @@ def _share(team: Team, target: Experiment | None, tasks: set[int], covered: set[
         group_size=config.algorithm.group_size,
         groups_per_step=config.algorithm.groups_per_step,
         max_share=config.replay.max_share,
-        rule=success_rule(config),
+        rule=success_rule(config.algorithm, config.rewards),
     )
 
 
