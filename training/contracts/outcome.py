@@ -40,6 +40,11 @@ OUTCOME_LABELS = {
 }
 
 
+def is_counted(status: TrajectoryStatus, rule: SuccessRule) -> bool:
+    """Whether `rule` counts a success that ended so: under `ENDED` none that a limit ended."""
+    return rule is SuccessRule.STATE or status is not TrajectoryStatus.TRUNCATED
+
+
 def succeeded(score: float | None) -> bool:
     """True for a full task score, no matter what ended the trajectory."""
     return score is not None and score >= SOLVED_SCORE

@@ -8,9 +8,9 @@ from training.actions.several_actions import turn_text
 from training.contracts.config import SamplingConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint
 from training.contracts.imitated_turns import context_turns
-from training.contracts.outcome import SuccessRule
+from training.contracts.outcome import SuccessRule, is_counted
 from training.contracts.trainer_reports import SkipReason
-from training.contracts.types import Completion, Trajectory, TrajectoryStatus, Turn
+from training.contracts.types import Completion, Trajectory, Turn
 from training.observations.turn_text import unmarked
 from training.render.renderer import Renderer
 from training.render.token_budgets import over_budget
@@ -26,7 +26,7 @@ class NotRenderable(Exception):
 
 def check_end(trajectory: Trajectory, rule: SuccessRule) -> None:
     """Raises NotRenderable for what would teach to go on until a limit, where `rule` does not count it."""
-    if rule is SuccessRule.ENDED and trajectory.status is TrajectoryStatus.TRUNCATED:
+    if not is_counted(trajectory.status, rule):
         message = "a limit ended it, and this experiment learns only from what the agent ended"
         raise NotRenderable(SkipReason.AT_LIMIT, message)
 

@@ -2,8 +2,8 @@
 
 from training.contracts.config.algorithm import AlgorithmConfig, imitates_successes
 from training.contracts.config.reward_presets import RewardConfig
-from training.contracts.outcome import SuccessRule
-from training.contracts.types import Trajectory, TrajectoryStatus
+from training.contracts.outcome import SuccessRule, is_counted
+from training.contracts.types import Trajectory
 from training.rewards.compute import pays_at_limit
 
 
@@ -16,6 +16,4 @@ def success_rule(algorithm: AlgorithmConfig, rewards: RewardConfig) -> SuccessRu
 
 def counted_score(trajectory: Trajectory, rule: SuccessRule) -> float:
     """The task score, in [0, 1]; 0 without one, and under `ENDED` of what a limit ended."""
-    if rule is SuccessRule.ENDED and trajectory.status is TrajectoryStatus.TRUNCATED:
-        return 0.0
-    return trajectory.score or 0.0
+    return (trajectory.score or 0.0) if is_counted(trajectory.status, rule) else 0.0

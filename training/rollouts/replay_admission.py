@@ -16,6 +16,7 @@ from training.contracts.trainer_reports import ReplaySkip, SkipReason
 from training.contracts.types import Trajectory
 from training.render.demonstrations import NotRenderable, as_demonstration, check_end, keeps_tokens
 from training.render.renderer import Renderer
+from training.rewards.success_rule import success_rule
 from training.rollouts.untrainable import Untrainable, check_lengths, check_recorded
 
 
@@ -27,10 +28,13 @@ class ReplayAdmission:
     config: ExperimentConfig
     vocabulary: int
     """Token ids that the model has."""
-    rule: SuccessRule
-    """Which outcomes its updates tell from the rest."""
+    rule: SuccessRule = field(init=False)
+    """Which outcomes the experiment's updates tell from the rest."""
     skips: list[ReplaySkip] = field(default_factory=list)
     """What it turned down."""
+
+    def __post_init__(self) -> None:
+        self.rule = success_rule(self.config.algorithm, self.config.rewards)
 
     def admit(self, candidate: ReplayCandidate) -> ReplayCandidate | None:
         """The candidate in the form in which it enters; None when it cannot."""

@@ -13,7 +13,6 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group
 from training.render.renderer import Renderer
-from training.rewards.success_rule import success_rule
 from training.rollouts.branch_credit import branch_metrics
 from training.rollouts.group_samples import (
     advantages_of,
@@ -93,8 +92,7 @@ def build_step_batch(
     trainable = [_trainable(group, vocabulary, policy_version, config, left_out, stale) for group in groups]
     plain = [advantages_of(group, true_rewards(group), config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
-    rule = success_rule(config.algorithm, config.rewards)
-    admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary, rule=rule)
+    admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary)
     final, injections = _with_replay(trainable, candidates, admission, replay)
     advantages: dict[int, float] = {}
     samples: list[Sample] = []
@@ -110,7 +108,7 @@ def build_step_batch(
     fresh = fresh_tokens(samples, policy_version, config.algorithm)
     metrics |= {
         "replay/failed_groups": float(
-            sum(has_failed(group, config.replay.threshold, rule) for group in groups)
+            sum(has_failed(group, config.replay.threshold, admission.rule) for group in groups)
         ),
         "replay/injected": float(len(injections)),
         "replay/skipped": float(len(admission.skips)),
@@ -140,10 +138,8 @@ def _with_replay(
     if not config.replay.enabled:
         return groups, []
     trained = {group.group_id for group in groups if teaches(trained_advantages(group, config), config)}
-    rule = admission.rule
-    return inject(
-        groups, candidates, admission.admit, replay, config.replay, rule=rule, trained_groups=trained
-    )
+    rule, admit = admission.rule, admission.admit
+    return inject(groups, candidates, admit, replay, config.replay, rule=rule, trained_groups=trained)
 
 
 def _ages(samples: list[Sample], policy_version: int, stale: dict[int, int]) -> dict[str, float]:

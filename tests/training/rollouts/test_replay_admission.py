@@ -12,7 +12,6 @@ from training.batch.samples import build_samples, has_behaviour_logprobs
 from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Action, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
-from training.rewards.success_rule import success_rule
 from training.rollouts.replay_admission import ReplayAdmission
 
 CLICK = Action(kind="click", x=20, y=40)
@@ -31,12 +30,7 @@ def admission(toy_model: Path, toy_renderer: Renderer):
     def admission(**sections: dict) -> ReplayAdmission:
         config = toy_config(toy_model, **sections)
         reader = Renderer(toy_renderer.tokenizer, toy_renderer.image_processor, config.prompt)
-        return ReplayAdmission(
-            renderer=reader,
-            config=config,
-            vocabulary=400,
-            rule=success_rule(config.algorithm, config.rewards),
-        )
+        return ReplayAdmission(renderer=reader, config=config, vocabulary=400)
 
     return admission
 

@@ -16,7 +16,6 @@ from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Source
 from training.render.demonstrations import as_demonstration
-from training.rewards.success_rule import success_rule
 from training.rollouts.replay_admission import ReplayAdmission
 from webapp.experiments.models import Attempt
 from webapp.replay.services.process_labels import rate_turn
@@ -80,8 +79,7 @@ def test_masks_of_single_turns_follow_the_entry_into_the_trainer():
     (candidate,) = candidates(experiment, row.task)
     assert candidate.trajectory.reward is not None
     config = parse_config(experiment.config)
-    rule = success_rule(config.algorithm, config.rewards)
-    admission = ReplayAdmission(renderer=reader, config=config, vocabulary=len(reader.tokenizer), rule=rule)
+    admission = ReplayAdmission(renderer=reader, config=config, vocabulary=len(reader.tokenizer))
     entered = admission.admit(candidate)
     assert admission.skips == []
     (sample,) = build_samples(
