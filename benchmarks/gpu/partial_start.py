@@ -57,8 +57,13 @@ def make_partial_start(
     step = chosen_step(scores)
     print(f"form8, share of right fields by SFT step: {scores}; taken: {step}", flush=True)
     (path,) = (one["path"] for one in described["checkpoints"] if one["step"] == step)
+    put_model(path, folder)
+
+
+def put_model(checkpoint: str, folder: Path) -> None:
+    """A checkpoint's model in `folder`, which is there only once it is whole: others may wait for it."""
     made = folder.with_name(f"{folder.name}.part")
-    shutil.copytree(f"{path}/model", made)
+    shutil.copytree(f"{checkpoint}/model", made)
     made.rename(folder)
 
 

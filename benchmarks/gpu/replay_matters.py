@@ -22,7 +22,6 @@ below GRPO's of the mix. form8: GRPO ends at >= 80 % of the fields, rejection <=
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
-from benchmarks.gpu.partial_start import make_partial_start
+from benchmarks.gpu.partial_start import make_partial_start, put_model
 from benchmarks.report import RESULTS, print_table
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance
@@ -169,9 +168,7 @@ class Lab:
         """SFT of a published model on the preset's demonstrations; others may wait for the folder."""
         values: dict[str, object] = {"model.path": str(self.options.model), "algorithm.num_steps": 0}
         described = self.run(values | NO_SAMPLING)
-        made = self.options.start.with_name(f"{self.options.start.name}.part")
-        shutil.copytree(f"{described['checkpoints'][-1]['path']}/model", made)
-        made.rename(self.options.start)
+        put_model(described["checkpoints"][-1]["path"], self.options.start)
 
     def arm(self, families: list[str], changes: Mapping[str, object]) -> dict[str, Any]:
         """Training from the start, and its end evaluated on all families."""
