@@ -21,6 +21,7 @@ from transformers import (
     Qwen3Config,
 )
 
+from testing.model_folders import SIZES
 from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny, make_tokenizer, token_id
 
 TEXT: dict[str, type[PretrainedConfig]] = {
@@ -81,13 +82,8 @@ def make_family(
 
 def _text(vocabulary: int) -> dict[str, Any]:
     return {
+        **SIZES,
         "vocab_size": vocabulary,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 16,
         "max_position_embeddings": 4096,
         "initializer_range": 0.07,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},

@@ -183,7 +183,7 @@ def test_a_use_is_counted_once_however_often_it_is_reported():
     assert entry.num_uses == 1
     assert (stored.experiment, stored.replaced, stored.step) == (experiment, failed, 7)
     assert Experiment.objects.get() == experiment
-    # Somebody deleted an entry while the step went on.
+    # An entry was deleted while the step went on.
     late = [use.model_copy(update=changed) for changed in ({"entry_id": 0, "step": 8}, {"step": 8})]
     assert record_uses(experiment=experiment, uses=late) == 1
     assert ReplayUseRecord.objects.get(step=8).entry == entry

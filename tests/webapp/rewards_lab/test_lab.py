@@ -167,7 +167,7 @@ def test_what_a_limit_ended_is_neither_solved_nor_failed(lab_experiment):
     Trajectory.objects.filter(pk=reached.pk).update(status="truncated")
     ended = WeightedTerm(term="ended_score.v1", weight=1.0)
     found = effects(lab_experiment, ended, MOVED)
-    assert found.inverted == [], "nobody solved it, so no success is paid less than a failure"
+    assert found.inverted == [], "none solved it, so no success is paid less than a failure"
     assert [pk for pk, _ in found.farmed] == [failed.pk]
     score = found.terms[0]
     assert (score.solved, score.at_limit, score.failed) == (None, 0.0, 0.0)

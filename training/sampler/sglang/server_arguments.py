@@ -9,7 +9,6 @@ The installation is read from the policy server's environment, which the gpu wor
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
+from training.planning.model_json import read_object, text_part
 from training.sampler.engine import EngineError
 from training.sampler.sglang.server_process import REPOSITORY, Launch
 
@@ -121,8 +121,7 @@ def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
 
 def context_length(config: ExperimentConfig, model: str) -> int:
     """Tokens of a trajectory, at most what the model was made for."""
-    described = json.loads((Path(model) / "config.json").read_text())
-    longest = described.get("text_config", described).get("max_position_embeddings")
+    longest = text_part(read_object(Path(model) / "config.json")).get("max_position_embeddings")
     wanted = config.sampling.max_context_tokens + CONTEXT_SPARE
     return min(wanted, int(longest)) if longest else wanted
 
