@@ -31,6 +31,7 @@ class PatientCommunicator(WebsocketCommunicator):
 
     async def disconnect(self, code: int = 1000, timeout: float = LIMIT_S) -> None:
         await super().disconnect(code, timeout)
+        assert not self.future.cancelled(), f"the server's side did not end within {timeout:g} s"
 
 
 def session_cookie(user: User) -> str:

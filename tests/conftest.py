@@ -27,7 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark what touches the database or a browser; when all plugins have ordered, put browsers last.
 
     Playwright's synchronous interface keeps an event loop running in the main thread once it has started;
-    an asyncio test after it could not start its own.
+    an asyncio test after it could not start its own. And tests that make network interfaces come first: a
+    browser that runs beside them drops its requests (ERR_NETWORK_CHANGED).
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
@@ -38,4 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             if fixtures & DESKTOP_FIXTURES:
                 item.add_marker("postgres")
     yield
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("browser") is not None,
+            item.get_closest_marker("network") is None,
+        )
+    )

@@ -30,7 +30,8 @@ async def slow_viewer(stage: Stage) -> float:
         writer.write(masked(request))
         await asyncio.sleep(SLOW_S / SLOW_REQUESTS)
         largest = max(largest, memory_mb([stage.web, stage.worker]))
-    waiting = await asyncio.wait_for(reader.read(1 << 16), LIMIT_S)
+    async with asyncio.timeout(LIMIT_S):
+        waiting = await reader.read(1 << 16)
     assert len(waiting) > 1000, "the proxy sent nothing: there was nothing to hold back"
     writer.transport.abort()
     return round(largest - before, 1)

@@ -89,4 +89,5 @@ class RfbViewer:
         return red << 16 | green << 8 | blue
 
     async def close(self) -> None:
-        await asyncio.wait_for(self.socket.close(), OPEN_LIMIT_S)
+        async with asyncio.timeout(OPEN_LIMIT_S):
+            await self.socket.close()

@@ -35,14 +35,21 @@ def test_removing_a_member_asks_first(sign_in: SignIn, people: People, modules: 
     expect(page.locator("tr", has_text=people.viewer.username)).to_have_count(0)
 
 
-def test_a_filter_chosen_before_the_modules_run_is_not_lost(sign_in: SignIn, people: People):
+def test_without_its_modules_a_page_still_filters_and_offers_to_reload(sign_in: SignIn, people: People):
     make_experiment(team=people.team, name="Sheets")
     page = sign_in(people.viewer)
-    page.route("**/js/app*.js", lambda route: route.abort())
+    page.route("**/js/lib/live_events*.js", lambda route: route.abort())  # all of app.js needs it
     page.goto("/experiments/")
     page.get_by_label("Status", exact=True).select_option("failed")
     expect(page).to_have_url(re.compile(r"/experiments/\?status=failed$"))
     expect(page.get_by_role("link", name="Sheets")).to_have_count(0)
+    notice = page.get_by_role("alert").filter(has_text="Part of this page did not load")
+    expect(notice).to_be_visible()
+    page.unroute_all()
+    with page.expect_navigation():
+        notice.get_by_role("link", name="Reload it").click()
+    expect(page).to_have_url(re.compile(r"/experiments/\?status=failed$"))
+    expect(notice).to_be_hidden()
 
 
 def test_slash_searches_trajectories_and_the_replay_buffer(sign_in: SignIn, people: People):

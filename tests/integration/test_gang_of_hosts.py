@@ -19,6 +19,7 @@ from testing.two_gpu_hosts import BOTH, SFT, TwoGpuHosts, wait_for
 pytestmark = [
     pytest.mark.desktop,
     pytest.mark.slow,
+    pytest.mark.network,
     pytest.mark.postgres,
     pytest.mark.timeout(5400),
     pytest.mark.skipif(os.geteuid() != 0, reason="hosts need networks of their own: root"),

@@ -23,6 +23,7 @@ from webapp.lib.supervisor.ports import free_port
 pytestmark = [
     pytest.mark.desktop,
     pytest.mark.slow,
+    pytest.mark.network,
     pytest.mark.postgres,
     pytest.mark.timeout(3600),
     pytest.mark.skipif(os.geteuid() != 0, reason="hosts need networks of their own: root"),

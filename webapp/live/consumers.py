@@ -63,8 +63,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if self.sender:
             self.sender.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.sender
+            await asyncio.gather(self.sender, return_exceptions=True)
         for stream in list(self.feeds):
             await self.leave(stream)
 
@@ -128,7 +127,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         num_ticks, last_tick = 0, time.monotonic()
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.wake.wait(), TICK_S)
+                async with asyncio.timeout(TICK_S):
+                    await self.wake.wait()
             self.wake.clear()
             await self.send_pictures()
             if time.monotonic() - last_tick >= TICK_S:

@@ -45,7 +45,8 @@ class InputRecorder:
         while True:
             self._put(self._gestures.tick(time.time()))
             try:
-                gestures = await asyncio.wait_for(self._unwritten.get(), TICK_S)
+                async with asyncio.timeout(TICK_S):
+                    gestures = await self._unwritten.get()
             except TimeoutError:
                 continue
             if gestures is None:

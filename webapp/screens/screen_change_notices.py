@@ -30,7 +30,8 @@ class ScreenChanges:
     async def wait(self, limit_s: float) -> None:
         """Until something changed, or for so long."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._has_come.wait(), limit_s)
+            async with asyncio.timeout(limit_s):
+                await self._has_come.wait()
         self._has_come.clear()
 
     async def close(self) -> None:

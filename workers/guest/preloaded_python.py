@@ -94,7 +94,8 @@ class PreloadedPython:
             # A message of this size fits into the socket's buffer, so this does not block.
             socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr])
             try:
-                return await asyncio.wait_for(self._starting, START_LIMIT_S)
+                async with asyncio.timeout(START_LIMIT_S):
+                    return await self._starting
             finally:
                 self._starting = None
 

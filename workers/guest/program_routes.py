@@ -162,7 +162,8 @@ class ProgramRoutes:
         """Exit code, or None after killing it at the timeout."""
         if isinstance(process, Job):
             try:
-                await asyncio.wait_for(process.ended.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await process.ended.wait()
             except TimeoutError:
                 process.kill()
                 await process.ended.wait()

@@ -8,6 +8,11 @@
     if (target instanceof HTMLDialogElement) target.close(); // a click on the backdrop
   });
 
+  // A script that did not come, as the network changed or the server restarted: the page would stay half alive.
+  window.addEventListener("error", ({ target }) => {
+    if (target instanceof HTMLScriptElement) document.documentElement.dataset.incomplete = "";
+  }, true);
+
   // A form with data-confirm asks first, in one shared dialog; the words are in its data attributes.
   let asked = null;
   const ask = (dialog, form, submitter, question) => {

@@ -23,7 +23,7 @@ from testing.training.resume_probe import STEPS, program
 from training.distributed.launch import Gang
 from workers.gpu.failure_reason import waited_for_hosts
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.network]
 LIMIT_S = 240
 LOOPBACK = ("127.", "::1")
 

@@ -33,6 +33,21 @@ async def test_nobody_signed_in_is_told_so_and_closed():
     assert (await socket.receive_output())["code"] == consumers.CLOSE_SIGNED_OUT
 
 
+@pytest.mark.parametrize("num_turns_of_the_loop", range(6))
+async def test_the_sender_of_a_page_that_leaves_as_an_event_comes_ends(num_turns_of_the_loop):
+    consumer = consumers.LiveConsumer()
+    consumer.feeds, consumer.pictures, consumer.wake = {}, {}, asyncio.Event()
+    consumer.sender = asyncio.create_task(consumer.run_sender())
+    for _ in range(8):  # it waits for an event now
+        await asyncio.sleep(0)
+    consumer.wake.set()
+    for _ in range(num_turns_of_the_loop):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(LIMIT_S):
+        await consumer.disconnect(1000)
+    assert consumer.sender.done()
+
+
 async def test_a_page_of_another_site_cannot_connect(watcher):
     connected, _ = await communicator(origin=b"http://evil.example").connect()
     assert not connected
@@ -213,7 +228,8 @@ async def test_a_slow_browser_holds_a_bounded_backlog_and_misses_nothing(watcher
     socket = await open_socket(viewer)
     await subscribe(socket, stream)
     await publish_many(stream, range(1))
-    await asyncio.wait_for(entered.wait(), LIMIT_S)
+    async with asyncio.timeout(LIMIT_S):
+        await entered.wait()
     await publish_many(stream, range(1, num_events))
     while len(backlog) < num_events:
         await asyncio.sleep(0.01)

@@ -96,5 +96,6 @@ async def test_a_server_that_stops_in_the_middle_is_not_waited_for(
     with relay.offered(1, lambda: str(short_dir / "vnc")) as addresses:
         with pytest.raises(NoScreen, match="does not answer"):
             await open_link(1, addresses, name="x")
-        await asyncio.wait_for(heard_end.wait(), 10)
+        async with asyncio.timeout(10):
+            await heard_end.wait()
     server.close()

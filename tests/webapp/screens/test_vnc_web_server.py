@@ -102,7 +102,8 @@ async def open_screen(web_server: str, pk: int, cookie: str, query: str = "") ->
     await socket.send(HELLO)
     greeting = b""
     while b"Trajectory" not in greeting:
-        greeting += await asyncio.wait_for(socket.recv(), LIMIT_S)
+        async with asyncio.timeout(LIMIT_S):
+            greeting += await socket.recv()
     assert b"desk" not in greeting, "the VNC server's own name for the desktop came through"
     return socket
 
@@ -142,7 +143,8 @@ async def test_a_viewer_that_takes_nothing_holds_the_desktop_back_and_its_end_fr
                     await asyncio.sleep(1)
             assert desktop.num_sent < WAITING_BYTES
             socket.transport.abort()
-            await asyncio.wait_for(desktop.is_closed.wait(), LIMIT_S)
+            async with asyncio.timeout(LIMIT_S):
+                await desktop.is_closed.wait()
 
 
 async def test_input_passes_while_control_is_held_and_not_a_moment_longer(web_server, relay, vnc_path):
@@ -160,7 +162,8 @@ async def test_input_passes_while_control_is_held_and_not_a_moment_longer(web_se
             await heard(desktop, UPDATE + CLICK + KEY + UPDATE)
             await sync_to_async(controls.hand_back_control)(control=control)
             assert await closing_code(socket) == 4411
-            await asyncio.wait_for(desktop.is_closed.wait(), LIMIT_S)
+            async with asyncio.timeout(LIMIT_S):
+                await desktop.is_closed.wait()
     control = await sync_to_async(Control.objects.get)()
     actions = [row.action async for row in control.inputs.all()]
     assert control.status == ControlStatus.HANDED_BACK

@@ -37,7 +37,8 @@ async def press_escape(url: str, cookie: str) -> None:
         await socket.send(HELLO)
         greeting = b""
         while b"Trajectory" not in greeting:
-            greeting += await asyncio.wait_for(socket.recv(), LIMIT_S)
+            async with asyncio.timeout(LIMIT_S):
+                greeting += await socket.recv()
         await asyncio.sleep(1)
         await socket.send(key_bytes(KeyEvent(ESCAPE, True)) + key_bytes(KeyEvent(ESCAPE, False)))
         await asyncio.sleep(2)

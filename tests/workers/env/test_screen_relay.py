@@ -104,7 +104,8 @@ async def test_the_end_of_the_offer_cuts_open_connections(relay, vnc_socket, des
         async with asyncio.timeout(60):
             while pointer_of(desktop) != (100, 120):
                 await asyncio.sleep(0.02)
-    assert await asyncio.wait_for(link.read(), 60) == b""
+    async with asyncio.timeout(60):
+        assert await link.read() == b""
     with contextlib.suppress(NoScreen):
         await link.write(pointer_bytes(PointerEvent(0, 7, 7)))
     await asyncio.sleep(0.2)
@@ -129,7 +130,8 @@ async def test_the_death_of_the_worker_ends_the_connection_that_it_passed_on(sho
         await asyncio.sleep(0.1)
         assert not reading.done()
         relays[0].shutdown(socket.SHUT_RDWR)
-        assert await asyncio.wait_for(reading, 60) == b""
+        async with asyncio.timeout(60):
+            assert await reading == b""
         with pytest.raises(NoScreen):
             await link.write(pointer_bytes(PointerEvent(0, 7, 7)))
         link.close()

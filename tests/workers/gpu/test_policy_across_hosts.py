@@ -28,6 +28,7 @@ from webapp.trajectories.services.groups import GroupSpec, create_group
 from workers.env.policy_client import PolicyClient, PolicyError
 from workers.gpu.policy_server_process import PolicyServer
 
+pytestmark = pytest.mark.network
 SAMPLING = {"max_context_tokens": 4096, "max_completion_tokens": 6}
 DESKTOPS = {"provider": "qemu", "max_turns": 3, "retries": 0, "qemu": {"snapshot_members": 0}}
 

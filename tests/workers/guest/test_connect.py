@@ -88,6 +88,7 @@ async def ask(port: int, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
     try:
-        return await asyncio.wait_for(reader.read(), LIMIT_S)
+        async with asyncio.timeout(LIMIT_S):
+            return await reader.read()
     finally:
         writer.close()

@@ -118,7 +118,8 @@ class SglangReceiver:
 
     async def _leave(self, slot: ServerSlot, group: str) -> None:
         try:
-            await asyncio.wait_for(slot.client.run(server_endpoints.leave_group(group)), LEAVE_S)
+            async with asyncio.timeout(LEAVE_S):
+                await slot.client.run(server_endpoints.leave_group(group))
         except SglangRefused:
             return  # it was in no such group
         except (SglangError, TimeoutError):

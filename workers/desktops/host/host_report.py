@@ -63,7 +63,8 @@ async def watch(host: DeskHost, after: int, wait_s: float) -> HostReport:
     """The report once something changed after version `after`, or after `wait_s` without a change."""
     if host.version <= after:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(host.changed.wait(), min(max(0.0, wait_s), MAX_WAIT_S))
+            async with asyncio.timeout(min(max(0.0, wait_s), MAX_WAIT_S)):
+                await host.changed.wait()
     return HostReport(
         version=host.version,
         health=health(host, provider_health(host)),

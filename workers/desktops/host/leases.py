@@ -67,7 +67,8 @@ class Leases:
                 return None
             # Changes come while a record's lock is still held, so it is looked at again soon after, too.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._host.changed.wait(), COMING_POLL_S)
+                async with asyncio.timeout(COMING_POLL_S):
+                    await self._host.changed.wait()
 
     async def _make_room(self) -> None:
         """On a full host, give up a free desktop of another kind or a dead one."""

@@ -260,7 +260,8 @@ async def tool(*argv: str) -> None:
     except FileNotFoundError as exc:
         raise EnvError(f"{argv[0]} is not installed: apt-get install qemu-utils", permanent=True) from exc
     try:
-        _, error = await asyncio.wait_for(process.communicate(), TOOL_LIMIT_S)
+        async with asyncio.timeout(TOOL_LIMIT_S):
+            _, error = await process.communicate()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -84,7 +84,8 @@ class VmProcess:
         while True:
             try:
                 with short_path(str(path)) as address:
-                    await asyncio.wait_for(self._monitor.connect(address), CONNECT_LIMIT_S)
+                    async with asyncio.timeout(CONNECT_LIMIT_S):
+                        await self._monitor.connect(address)
                 return
             except (ConnectError, OSError, TimeoutError) as exc:
                 await self._monitor.disconnect()
@@ -98,10 +99,8 @@ class VmProcess:
         """One monitor command. Raises EnvError, with QEMU's words."""
         try:
             async with self._lock:
-                return await asyncio.wait_for(
-                    self._monitor.execute(command, arguments),  # type: ignore[arg-type]
-                    CALL_LIMIT_S,
-                )
+                async with asyncio.timeout(CALL_LIMIT_S):
+                    return await self._monitor.execute(command, arguments)  # type: ignore[arg-type]
         except ExecuteError as exc:
             raise EnvError(f"QEMU refused {command}: {exc}") from exc
         except (QMPError, OSError, TimeoutError) as exc:

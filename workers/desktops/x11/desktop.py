@@ -87,7 +87,8 @@ class X11Desktop:
             cpu_account=self._cgroups.cpu_account,
             home=sandbox.HOME if self.is_sandboxed else str(self.folder / "home"),
         )
-        await asyncio.wait_for(asyncio.to_thread(self._open_display), START_LIMIT_S)
+        async with asyncio.timeout(START_LIMIT_S):
+            await asyncio.to_thread(self._open_display)
 
     def _write_files(self) -> None:
         inside = self.is_sandboxed
@@ -138,7 +139,8 @@ class X11Desktop:
         assert self._process is not None
         assert self._process.stdout is not None
         try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), START_LIMIT_S)
+            async with asyncio.timeout(START_LIMIT_S):
+                line = await self._process.stdout.readline()
         except TimeoutError as exc:
             raise EnvError(
                 f"the desktop was not ready after {START_LIMIT_S:g} s. {self.last_words()}"
@@ -198,7 +200,8 @@ class X11Desktop:
     async def reset(self) -> ResetReport:
         started = time.monotonic()
         try:
-            report = await asyncio.wait_for(asyncio.to_thread(self._clean), RESET_LIMIT_S)
+            async with asyncio.timeout(RESET_LIMIT_S):
+                report = await asyncio.to_thread(self._clean)
         except TimeoutError as exc:
             raise NotClean(f"the reset took longer than {RESET_LIMIT_S:g} s") from exc
         report.wall_s = time.monotonic() - started
