@@ -16,8 +16,9 @@ SCORES = ("task_score.", "ended_score.")
 """Terms that are the task's own score: no shaping that could crowd it out."""
 SATURATED_SHARE = 0.95
 """A term is saturated when this share of the trajectories has its largest magnitude."""
-TELLING_SUCCESS = 0.25
-"""Success of a step's rollouts from which the score alone tells trajectories apart."""
+TELLING = 0.25
+"""Success of a step's rollouts, or share of its groups whose scores differ, from which the score teaches:
+what all members of a group get alike beside it changes no advantage."""
 SETTLED_STEPS = 3
 """Steps in a row before a policy has settled: one step of flat groups is chance."""
 
@@ -96,7 +97,8 @@ def settled(facts: StepFacts) -> Alarm | None:
 
 def saturated_term(facts: StepFacts) -> Alarm | None:
     """A shaping term that nearly everyone gets alike, where the score tells trajectories apart no more."""
-    if facts.metrics["rollout/success"] >= TELLING_SUCCESS:
+    num_telling = sum(_is_graded_apart(group) for group in facts.groups)
+    if facts.metrics["rollout/success"] >= TELLING or num_telling >= TELLING * len(facts.groups):
         return None
     scored = [member for group in facts.groups for member in group.scored()]
     for name, share in _saturated_shares([member.terms for member in scored]):

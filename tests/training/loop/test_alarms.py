@@ -65,8 +65,8 @@ def facts(
     )
 
 
-def with_term(contributions: list[float], name: str = "format.v1") -> list:
-    group = make_group([0.0] * len(contributions))
+def with_term(contributions: list[float], name: str = "format.v1", num_solved: int = 0) -> list:
+    group = make_group([1.0] * num_solved + [0.0] * (len(contributions) - num_solved))
     members = [
         member.model_copy(
             update={
@@ -172,6 +172,7 @@ def test_a_solved_task_set_is_no_trouble(sign: dict[str, float]) -> None:
         facts({"rollout/success": 0.1}, groups=with_term([0.1] * 7 + [0.2])),
         facts({"rollout/success": 0.1}, groups=with_term([0.125] * 8, "ended_score.v1")),
         facts(groups=with_term([0.1] * 8)),  # the score still tells trajectories apart
+        facts({"rollout/success": 0.03}, groups=with_term([0.1] * 8, num_solved=1)),
         facts({"rollout/success": 0.1}, groups=with_term([0.0] * 8)),  # none gets it: no saturation
         facts({"loss/entropy": 0.07}),
         facts({"rollout/solved_at_limit": 0.09}),  # a part that may end with the next tasks
