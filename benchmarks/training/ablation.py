@@ -5,7 +5,7 @@ demonstrations of the tasks that the run practises are accepted beforehand, and 
 fails. Staleness 2 is taken with the clip against the engine alone, and with the decoupled objective.
 `--study void_turns`: how turns without an action are trained on, and whether a score counts that the agent
 reached but did not end; also under the rewards of two other presets.
-`--study credit`: advantages by trajectory, by shared screens, and by branches, on menus of up to five turns.
+`--study credit`: advantages by trajectory, by shared states, and by branches, on menus of up to five turns.
 
 Every arm takes the same number of steps of the same number of trajectories on real desktops, from the shipped
 start. Each run has an installation of its own (real Redis, workers, desktops). --parallel N runs that many at

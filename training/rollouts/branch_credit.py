@@ -1,6 +1,6 @@
 """`algorithm.credit: branches`: which states of a step's groups are measured by continuations of the policy.
 
-Turns between two screens that count share one change of value (`training.statistics.turn_values`). The middle
+Turns between two states that count share one change of value (`training.statistics.turn_values`). The middle
 of such a stretch is measured, where the value changed most first, while the step's desktop-seconds last.
 Groups with equal rewards teach nothing, and are not measured.
 """

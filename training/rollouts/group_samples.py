@@ -10,7 +10,7 @@ from training.contracts.config import ExperimentConfig, ReplayConfig
 from training.contracts.config.algorithm import imitates_successes
 from training.contracts.config.reward_presets import reward_range
 from training.contracts.outcome import is_solved
-from training.contracts.screen_state import state_of
+from training.contracts.screen_state import states_of_turns
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
 from training.rollouts.untrainable import LeftOut, Reason, Untrainable, check_lengths
@@ -51,9 +51,7 @@ def states_of(group: Group, config: ExperimentConfig) -> SharedStates:
     shows_screen = config.prompt.shows_screen
     return SharedStates(
         of_turns={
-            member.trajectory_id: [
-                state_of(turn.observation, shows_screen=shows_screen) for turn in member.turns
-            ]
+            member.trajectory_id: states_of_turns(member.turns, shows_screen=shows_screen)
             for member in group.scored()
         },
         least_visits=config.algorithm.least_visits,

@@ -1,11 +1,11 @@
-"""What each turn of a trajectory was worth, from the rewards of those that saw the same screen.
+"""What each turn of a trajectory was worth, from the rewards of those that were in the same state.
 
-Siblings that saw the same screen share a node; V(node) is their mean reward, a trajectory counts once. A turn
-changes the value from its node's to the next node's, the last one to the trajectory's own reward. Before the
-first turn all siblings share a node, whatever their screens say: the state is the task's.
+Siblings that were in the same state (`training.contracts.screen_state`) share a node; V(node) is their mean
+reward, a trajectory counts once. A turn changes the value from its node's to the next node's, the last one to
+the trajectory's own reward. Before the first turn all siblings share a node: the state is the task's.
 
 A node counts from `least_visits` trajectories on. Turns between two nodes that count share their difference,
-so a trajectory whose screens no sibling saw has R - V(start) at every turn, which is plain GRPO. Over the
+so a trajectory whose states no sibling shares has R - V(start) at every turn, which is plain GRPO. Over the
 stretches the changes add up to R - V(start) in any case. A value that was measured by continuations from the
 very state before a turn stands in place of its node's.
 
@@ -19,9 +19,6 @@ from dataclasses import dataclass
 
 from training.statistics.share_interval import wilson_interval
 
-UNSHARED = ""
-"""The state of a turn whose screen is not known: no sibling saw the same."""
-
 
 @dataclass(frozen=True, slots=True)
 class NodeValue:
@@ -29,6 +26,8 @@ class NodeValue:
 
     mean: float
     num: int
+    is_of_siblings: bool = False
+    """Of a group's members: those behind a turn are some of those before it. Continuations are others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +53,17 @@ def turn_values(
 ) -> dict[int, tuple[TurnValue, ...]]:
     """Key of a trajectory -> its turns' values.
 
-    `states`: the state that each turn began in; `measured`: key -> turn -> the value before it.
+    `states`: the state that each turn began in, "" = one that none shares; `measured`: key -> turn -> the
+    value before it.
     """
-    start = NodeValue(_mean(list(rewards.values())), len(rewards))
-    firsts = {row[0] for row in states.values() if row} - {UNSHARED}
+    start = NodeValue(_mean(list(rewards.values())), len(rewards), is_of_siblings=True)
+    firsts = {row[0] for row in states.values() if row} - {""}
     visitors: dict[str, list[int]] = {}
     for key, row in states.items():
-        for state in set(row) - firsts - {UNSHARED}:
+        for state in set(row) - firsts - {""}:
             visitors.setdefault(state, []).append(key)
     nodes = {
-        state: NodeValue(_mean([rewards[key] for key in keys]), len(keys))
+        state: NodeValue(_mean([rewards[key] for key in keys]), len(keys), is_of_siblings=True)
         for state, keys in visitors.items()
         if len(keys) >= least_visits
     }
@@ -74,7 +74,7 @@ def turn_values(
             place: nodes[row[place]] for place in range(1, len(row)) if row[place] in nodes
         }
         of_row |= {place: value for place, value in (measured or {}).get(key, {}).items() if place < len(row)}
-        found[key] = _stretches(len(row), of_row, NodeValue(rewards[key], 1))
+        found[key] = _stretches(len(row), of_row, NodeValue(rewards[key], 1, is_of_siblings=True))
     return found
 
 
@@ -92,16 +92,30 @@ def _stretches(num_turns: int, values: Mapping[int, NodeValue], end: NodeValue) 
 def interval_of_change(turn: TurnValue, lowest: float, highest: float) -> tuple[float, float]:
     """95 % interval of its change, for rewards within the limits.
 
-    Newcombe's hybrid score interval (Statistics in Medicine 17, 1998) of two Wilson intervals: a mean of
-    values within limits scatters at most like a share. The same trajectories may be on both sides, for which
-    it is too wide, never too narrow.
+    Of two samples: Newcombe's hybrid score interval (Statistics in Medicine 17, 1998) of two Wilson
+    intervals; a mean of values within limits scatters at most like a share. Where some siblings went this
+    way and others did not, the change is the share of the others times the difference to them, so that its
+    interval is the product of theirs: it excludes 0 only where the difference does.
     """
     size = highest - lowest
     if size <= 0:
         return turn.change, turn.change
-    (p, low, high), (q, below, above) = (_scaled(node, lowest, size) for node in (turn.before, turn.after))
-    down, up = math.hypot(q - below, high - p), math.hypot(above - q, p - low)
-    return (q - p - down) * size, (q - p + up) * size
+    before, after = turn.before, turn.after
+    num_others = before.num - after.num
+    if not (before.is_of_siblings and after.is_of_siblings and after.num and num_others > 0):
+        low, high = _difference(_scaled(before, lowest, size), _scaled(after, lowest, size))
+        return low * size, high * size
+    mean_of_others = (before.num * before.mean - after.num * after.mean) / num_others
+    others = _scaled(NodeValue(mean_of_others, num_others), lowest, size)
+    low, high = _difference(others, _scaled(after, lowest, size))
+    least, most = wilson_interval(num_others, before.num)
+    return low * size * (most if low < 0 else least), high * size * (least if high < 0 else most)
+
+
+def _difference(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float]:
+    """Newcombe's interval of the second minus the first, each (share, low, high)."""
+    (p, low, high), (q, below, above) = one, other
+    return q - p - math.hypot(q - below, high - p), q - p + math.hypot(above - q, p - low)
 
 
 def _scaled(node: NodeValue, lowest: float, size: float) -> tuple[float, float, float]:

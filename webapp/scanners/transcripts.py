@@ -72,7 +72,7 @@ class Paid:
     of_turns: tuple[float, ...]
     """Contributions of the turns' own terms, in the order of the turns."""
     mistake_turn: int | None = None
-    """Index of the first turn that lost decisively, by the screens that its group shared."""
+    """Index of the first turn that lost decisively, by the states that its group shared."""
 
 
 def read_transcripts(pks: Sequence[int]) -> list[Paid]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from training.batch.advantages import SharedStates, group_advantages
-from training.statistics.turn_values import NodeValue, interval_of_change, turn_values
+from training.statistics.turn_values import NodeValue, TurnValue, interval_of_change, turn_values
 
 
 def by_numpy(rewards: dict, states: dict, least: int) -> dict[int, np.ndarray]:
@@ -151,6 +151,19 @@ def test_the_interval_of_a_change_holds_the_truth_about_as_often_as_it_says() ->
         held += low <= 0.2 - 0.55 <= high
         assert low <= turn.change <= high
     assert held / tries >= 0.94
+
+
+def test_of_two_samples_it_is_newcombes_interval() -> None:
+    """His first example: 56 of 70 against 48 of 80, method 10."""
+    turn = TurnValue(NodeValue(48 / 80, 80), NodeValue(56 / 70, 70), 0, 0)
+    assert interval_of_change(turn, 0.0, 1.0) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+def test_where_all_siblings_went_the_same_way_nothing_is_sure() -> None:
+    turn = turn_values({1: 1.0, 2: 0.0}, {1: ["s", "a"], 2: ["s", "a"]}, 2)[1][0]
+    low, high = interval_of_change(turn, 0.0, 1.0)
+    assert low == pytest.approx(-high)
+    assert high > 0.5
 
 
 def test_an_interval_scales_with_the_rewards_and_is_a_point_where_they_cannot_differ() -> None:

@@ -71,6 +71,30 @@ def test_without_a_shared_screen_no_turn_is_called_a_mistake(team: Team) -> None
     assert (only.turns, only.change, only.is_mistake) == ("Turns 1–3", -0.5, False)
 
 
+def test_behind_a_dialog_that_any_key_closes_the_right_key_takes_no_blame(team: Team) -> None:
+    group = make_group(experiment=make_experiment(team=team), size=8)
+    rows = [member(group, float(number < 4), ["desk", "menu", "desk behind"]) for number in range(8)]
+    for number, row in enumerate(rows):
+        row.turns.filter(index=1).update(
+            action={"kind": "key", "keys": ["Return" if number < 4 else "Escape"]}
+        )
+    found = credit_of(group)
+    assert [one.change for one in found[rows[0].pk]] == [0, 0.5, 0]
+    assert [one.change for one in found[rows[7].pk]] == [0, -0.5, 0]
+    assert [mistake_of(found[row.pk]) for row in rows] == [None] * 4 + [1] * 4
+
+
+def test_what_chance_explains_is_no_mistake(team: Team) -> None:
+    group = make_group(experiment=make_experiment(team=team), size=4)
+    lost = member(group, 0.0, ["desk", "menu", "left"])
+    for reward in (1.0, 0.0, 1.0):
+        member(group, reward, ["desk", "menu", "right"])
+    _, second = credit_of(group)[lost.pk]
+    assert second.change == -0.5
+    assert second.high > 0
+    assert not second.is_mistake
+
+
 def test_trees_decide_where_the_policy_reads_no_screen(group: Group) -> None:
     experiment = group.experiment
     experiment.config = experiment.config | {"prompt": {"observation": ["accessibility"]}}

@@ -85,8 +85,8 @@ class AlgorithmConfig(Section):
     credit: Literal["trajectory", "shared_states", "branches"] = knob(
         "trajectory",
         "What a turn's advantage is made of. trajectory = its trajectory's reward, alike for all turns. "
-        "shared_states = the change of value that the turn made: siblings that saw the same screen share a "
-        "value, their mean reward. branches = the same, and where no sibling saw the screen the policy goes "
+        "shared_states = the change of value that the turn made: siblings that read and did the same so far "
+        "share a value, their mean reward. branches = the same, and where no sibling did, the policy goes "
         "on from there several times, which measures the value; these continuations are trained on, too.",
     )
     branch_size: int = knob(
@@ -105,8 +105,8 @@ class AlgorithmConfig(Section):
     )
     least_visits: int = knob(
         2,
-        "With shared_states or branches: a screen counts from this number of trajectories on; turns between "
-        "two screens that count share their difference.",
+        "With shared_states or branches: a state counts from this number of trajectories on; turns between "
+        "two states that count share their difference.",
         unit="trajectories",
         ge=1,
         le=128,

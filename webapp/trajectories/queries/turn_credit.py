@@ -1,17 +1,17 @@
-"""Value by turn of a group's members, from the screens that they shared and from branches."""
+"""Value by turn of a group's members, from the states that they shared and from branches."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from training.contracts.screen_state import state_of_digests
+from training.contracts.screen_state import move_of, state_of_digests, states_by_history
 from training.contracts.types import Purpose, Source
 from training.statistics.turn_values import NodeValue, TurnValue, interval_of_change, turn_values
 from webapp.trajectories.models import Group, Trajectory
 
 LEAST_VISITS = 2
-"""Members from which on a screen has a value of its own, without an experiment that says so."""
+"""Members from which on a state has a value of its own, without an experiment that says so."""
 DECISIVE = 0.3
 """Of the range of rewards that one turn must lose to be called a mistake."""
 
@@ -29,7 +29,7 @@ class Stretch:
     """95 % interval."""
     num_before: int
     num_after: int
-    """Members that saw the screens on its two sides."""
+    """Members that were in the states on its two sides."""
     is_mistake: bool = False
     """The first that lost decisively."""
 
@@ -56,20 +56,23 @@ def credit_of(group: Group) -> dict[int, list[Stretch]]:
     if group.experiment is not None:
         settings = group.experiment.settings
         shows_screen, least = settings.prompt.shows_screen, settings.algorithm.least_visits
-    states: defaultdict[int, list[str]] = defaultdict(list)
+    seen: defaultdict[int, list[str]] = defaultdict(list)
+    moves: defaultdict[int, list[str]] = defaultdict(list)
     rewards: dict[int, float] = {}
     rows = Trajectory.objects.filter(group=group, reward__isnull=False)
     if group.source != Source.HUMAN:
         rows = rows.exclude(source=Source.HUMAN)
-    columns = ("index", "frame", "accessibility", "terminal")
+    columns = ("index", "frame", "accessibility", "terminal", "earlier_actions", "action")
     rows = rows.order_by("id", "turns__index")
     found = rows.values_list("id", "reward", *(f"turns__{name}" for name in columns))
-    for key, reward, index, frame, tree, terminal in found:
-        rewards[key], row = reward, states[key]
+    for key, reward, index, frame, tree, terminal, earlier, action in found:
+        rewards[key], row = reward, seen[key]
         if index is not None:  # of a member that had no time for a turn there is none
             row.append(state_of_digests(frame, tree or "", terminal or "", shows_screen=shows_screen))
+            moves[key].append(move_of([*(earlier or []), action] if action else []))
     if len(rewards) < 2:
         return {}
+    states = {key: states_by_history(row, moves[key]) for key, row in seen.items()}
     values = turn_values(rewards, states, least, measured_turns(rewards))
     low, high = min(0.0, *rewards.values()), max(1.0, *rewards.values())
     return {key: _stretches(row, low, high) for key, row in values.items()}
@@ -90,13 +93,13 @@ def measured_turns(trajectory_ids: Iterable[int]) -> dict[int, dict[int, NodeVal
 
 
 def _stretches(turns: Sequence[TurnValue], lowest: float, highest: float) -> list[Stretch]:
-    """A mistake is named only where a shared screen says which turn it was."""
+    """A mistake is named only where a shared state says which turn it was, and chance does not explain it."""
     found: list[Stretch] = []
     has_mistake = False
     for turn in {one.first: one for one in turns}.values():
         low, high = interval_of_change(turn, lowest, highest)
         is_whole = turn.first == 0 and turn.last == len(turns) - 1 and len(turns) > 1
-        is_loss = turn.change <= -DECISIVE * (highest - lowest)
+        is_loss = turn.change <= -DECISIVE * (highest - lowest) and high < 0
         is_mistake = is_loss and not is_whole and not has_mistake
         has_mistake = has_mistake or is_mistake
         stretch = Stretch(

@@ -90,7 +90,7 @@ def unseen_reward(paid: Paid) -> Hit | None:
 
 
 def lost_by_one_turn(paid: Paid) -> Hit | None:
-    """Siblings that saw the same screens say which turn lost; known once the whole group has ended."""
+    """Siblings in the same states say which turn lost; known once the whole group has ended."""
     if paid.mistake_turn is None:
         return None
     return Hit(paid.mistake_turn, "the first turn behind which its siblings' mean reward fell decisively")
