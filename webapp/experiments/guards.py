@@ -10,28 +10,29 @@ class GuardInfo:
     """Series that it watches; one that ends with "/" is an area, "" = none."""
     brought_about_by: tuple[str, ...] = ()
     """Guards that, when they fire, explain this one; the likeliest first."""
-
-    @property
-    def is_share(self) -> bool:
-        return self.metric.endswith(("_rate", "_fraction"))
+    is_share: bool = False
+    """Its value and limit are shares. The series cannot say it: a guard may count steps of one."""
 
 
 GUARDS: dict[str, GuardInfo] = {
-    "errored_trajectories": GuardInfo("Errored trajectories", "rollout/errored_rate"),
+    "errored_trajectories": GuardInfo("Errored trajectories", "rollout/errored_rate", is_share=True),
     "logprob_drift": GuardInfo("Drift after weight syncs", "sync/drift"),
     "untrainable_trajectories": GuardInfo("Untrainable trajectories", "dropped/", ("logprob_drift",)),
     "logprob_gap": GuardInfo("Engine and trainer disagree", "policy/logprob_gap", ("logprob_drift",)),
     "grad_norm_explosion": GuardInfo(
         "Exploding gradient", "optimiser/grad_norm", ("logprob_drift", "logprob_gap")
     ),
-    "entropy_collapse": GuardInfo("Entropy collapse", "loss/entropy", ("grad_norm_explosion",)),
+    "entropy_collapse": GuardInfo(
+        "Entropy collapse", "loss/entropy", ("grad_norm_explosion",), is_share=True
+    ),
     "parse_collapse": GuardInfo(
         "Parse collapse",
         "rollout/parse_error_rate",
         ("logprob_drift", "grad_norm_explosion", "entropy_collapse"),
+        is_share=True,
     ),
-    "truncation": GuardInfo("Truncation", "rollout/truncation_rate", ("parse_collapse",)),
-    "endless_successes": GuardInfo("Solves, but does not stop", "rollout/solved_at_limit"),
+    "truncation": GuardInfo("Truncation", "rollout/truncation_rate", ("parse_collapse",), is_share=True),
+    "endless_successes": GuardInfo("Solves, but does not stop", "rollout/solved_at_limit", is_share=True),
     "all_zero_rewards": GuardInfo(
         "No success", "rollout/success", ("parse_collapse", "truncation", "entropy_collapse")
     ),
@@ -39,7 +40,12 @@ GUARDS: dict[str, GuardInfo] = {
         "No update", "rollout/zero_variance_fraction", ("parse_collapse", "truncation", "entropy_collapse")
     ),
     "settled": GuardInfo("Settled policy", "loss/entropy", ("entropy_collapse",)),
-    "saturated_term": GuardInfo("Saturated reward term", "reward/"),
+    "saturated_term": GuardInfo(
+        "Saturated reward term",
+        "reward/",
+        ("parse_collapse", "truncation", "entropy_collapse"),
+        is_share=True,
+    ),
     "zero_variance": GuardInfo(
         "Groups without variance",
         "rollout/zero_variance_fraction",
@@ -52,6 +58,7 @@ GUARDS: dict[str, GuardInfo] = {
             "settled",
             "saturated_term",
         ),
+        is_share=True,
     ),
     "rolled_back": GuardInfo(
         "Went back to a checkpoint",

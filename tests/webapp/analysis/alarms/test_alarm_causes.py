@@ -50,6 +50,37 @@ def test_causes_stand_before_what_they_bring_about() -> None:
     assert brought_about(parse, alarms) == [truncation, flat]
 
 
+def test_a_term_that_a_collapse_saturated_is_no_cause_of_its_own() -> None:
+    experiment = make_experiment()
+    parse, saturated, flat = (
+        fire(experiment, name, 2) for name in ("parse_collapse", "saturated_term", "zero_variance")
+    )
+    alarms = list(experiment.alarms.all())
+    assert likely_cause(saturated, alarms) == likely_cause(flat, alarms) == parse
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limit", "expected"),
+    [
+        ("no_update", 5, 5, "5 (limit 5)"),
+        ("all_zero_rewards", 4, 3, "4 (limit 3)"),
+        ("logprob_gap", 0.02, 0.01, "0.02 (limit 0.01)"),
+        ("saturated_term", 1, 0.95, "100.0 % (limit 95.0 %)"),
+        ("entropy_collapse", 0.75, 0.5, "75.0 % (limit 50.0 %)"),
+        ("endless_successes", 0.6, 0.3, "60.0 % (limit 30.0 %)"),
+        ("zero_variance", 1, 0.8, "100.0 % (limit 80.0 %)"),
+    ],
+)
+def test_an_alarms_value_and_limit_stand_in_their_own_unit(
+    client: Client, name: str, value: float, limit: float, expected: str
+) -> None:
+    experiment = make_experiment()
+    fire(experiment, name, 6, value=value, limit=limit)
+    client.force_login(make_user(team=experiment.team))
+    page = client.get(f"/experiments/{experiment.pk}/alarms/{name}/").content.decode()
+    assert expected in " ".join(page.split())
+
+
 @pytest.mark.parametrize("steps", [(20, 21), (1,)], ids=["long after", "over before"])
 def test_what_fired_at_another_time_explains_nothing(steps: tuple[int, ...]) -> None:
     experiment = make_experiment()
