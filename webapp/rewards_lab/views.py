@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from training.contracts.config.reward_presets import REWARD_PRESETS
+from training.contracts.config.reward_presets import REWARD_PRESETS, RewardConfig
 from training.rewards.expression_fields import OF_TRAJECTORIES, OF_TURNS
 from training.rewards.terms import TERMS
 from webapp.accounts.access import MemberRequest, member
@@ -21,7 +21,14 @@ from webapp.experiments.services.reward_presets import save_preset
 from webapp.lib.request_values import BadValue
 from webapp.rewards_lab.effects import distribution, effects_of
 from webapp.rewards_lab.preset_form import Editor, chosen_preset, editor_of, read_preset, typed_editor
-from webapp.rewards_lab.slices import load_slice, newest_scored, own_parity, reward_slice, slice_choices
+from webapp.rewards_lab.slices import (
+    Rewarded,
+    load_slice,
+    newest_scored,
+    own_parity,
+    reward_slice,
+    slice_choices,
+)
 
 COUNTS = (
     ("mean", "mean of turns"),
@@ -29,7 +36,7 @@ COUNTS = (
     ("max", "best turn"),
     ("once", "once"),
 )
-FIRST = "first-desk.v1"
+FIRST = RewardConfig().preset
 
 
 @require_safe
@@ -79,17 +86,17 @@ def _results(team: Team, request: MemberRequest) -> dict[str, Any]:
     stored = load_slice(team.pk, request.POST.get("slice", ""))
     if not stored.trajectories:
         return {"stored": stored}
-    names, tried = ["edited"], [reward_slice(stored, rewards)]
+    before = Rewarded([each.reward for each in stored.trajectories], {})
+    names, tried = ["stored", "edited"], [before, reward_slice(stored, rewards)]
     if compare := request.POST.get("compare", ""):
         names.append(compare)
         tried.append(reward_slice(stored, chosen_preset(team, compare)))
-    before = [each.reward for each in stored.trajectories]
     return {
         "stored": stored,
         "parity": own_parity(stored),
         "presets": list(zip(names, [effects_of(stored, one) for one in tried], strict=True)),
-        "names": ["stored", *names],
-        "bins": distribution([before, *(one.rewards for one in tried)]),
+        "names": names,
+        "bins": distribution([one.rewards for one in tried]),
     }
 
 

@@ -3,14 +3,14 @@
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.form_tokens import once_per_form
-from webapp.accounts.models import Role
+from webapp.accounts.models import Role, Team
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.live.event_publishing import last_seq
@@ -45,7 +45,7 @@ def scanner_list(request: MemberRequest) -> HttpResponse:
             (one, counts.get(one.row.pk, {}), agreed.get(one.row.pk)) if one.row else (one, {}, None)
             for one in known
         ],
-        "scans": list(Scan.objects.filter(team=team).select_related("scanner")[:MAX_SCANS]),
+        "scans": _with_slices(team, Scan.objects.filter(team=team).select_related("scanner")),
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
     }
     return render(request, "scanners/list.html", ctx)
@@ -86,7 +86,7 @@ def scanner_detail(request: MemberRequest, scanner: str) -> HttpResponse:
         "marks": with_marks(pks[0]) if pks else None,
         "page": page,
         "slices": slice_choices(team.pk),
-        "scans": list(known.row.scans.all()[:MAX_SCANS]) if known.row else [],
+        "scans": _with_slices(team, known.row.scans.all()) if known.row else [],
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
     }
     return render(request, "scanners/detail.html", ctx)
@@ -181,6 +181,12 @@ def scan_detail(request: MemberRequest, pk: int) -> HttpResponse:
 def scan_part(request: MemberRequest, pk: int) -> HttpResponse:
     """All but the heading, as live updates ask for it."""
     return render(request, "scanners/parts/scan.html", _scan_context(request, get_scan(request, pk)))
+
+
+def _with_slices(team: Team, scans: QuerySet[Scan]) -> list[tuple[Scan, str]]:
+    """(scan, what people call its slice)"""
+    names = dict(slice_choices(team.pk))
+    return [(scan, names.get(scan.slice, scan.slice)) for scan in scans[:MAX_SCANS]]
 
 
 def _scan_context(request: MemberRequest, scan: Scan) -> dict[str, Any]:

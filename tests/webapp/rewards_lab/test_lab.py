@@ -1,6 +1,7 @@
 """The reward lab over a recorded database: own rewards come out exactly, and what a preset would change."""
 
 import random
+import re
 
 import pytest
 
@@ -196,13 +197,17 @@ def test_a_slice_is_the_teams_own_and_leaves_out_what_has_no_turns_any_more():
 
 def test_the_page_tries_what_is_edited_and_says_how_exact_it_is(client, operator):
     team = operator.memberships.get().team
-    make_replay_entry(team=team, trajectory=make_trajectory(experiment=make_experiment(team=team)))
+    trajectory = make_trajectory(experiment=make_experiment(team=team))
+    Trajectory.objects.filter(pk=trajectory.pk).update(reward=0.25)
+    make_replay_entry(team=team, trajectory=trajectory)
     page = client.get("/rewards/").content.decode()
-    assert 'value="parsable.v1"' in page
+    assert f"<option selected>{RewardConfig().preset}</option>" in page
     answer = client.post("/rewards/try/", EDITOR | {"compare": "task-score.v1"}).content.decode()
     assert "Own presets: 0 of 1 exact" in answer  # the factory's reward is no preset's
     assert "Terms (edited)" in answer
     assert "Terms (task-score.v1)" in answer
+    means = answer.partition("Mean reward</th>")[2].partition("</tr>")[0]
+    assert re.findall(r"<td>(.*?)</td>", means) == ["0.250", "1.000", "1.000"]
 
 
 @pytest.mark.parametrize(

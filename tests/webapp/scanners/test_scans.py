@@ -69,6 +69,15 @@ def scanned(team, user, **more) -> Scan:
     return scan
 
 
+@pytest.mark.parametrize("path", ["/scanners/", f"/scanners/{LOOPS}/"])
+def test_lists_name_what_a_scan_reads_as_people_do(client, team, user, path):
+    experiment = make_experiment(team=team, name="lamp")
+    run_of(experiment, loops=True)
+    started(team, user, slice_key=f"train-{experiment.pk}")
+    client.force_login(user)
+    assert f"<td>#{experiment.pk} lamp: training</td>" in client.get(path).content.decode()
+
+
 def test_a_live_scan_follows_its_experiment_to_its_end(team, user):
     experiment = make_experiment(team=team, status="running")
     run_of(experiment, loops=True)
