@@ -1,7 +1,7 @@
 """JSON text of other people's files: with or without a byte order mark, with any of the three line ends.
 
 U+2028 and U+0085 stand inside texts and end no line. What no database keeps is refused: NaN, numbers beyond
-a double, NUL, half a surrogate pair.
+a double, NUL, half a surrogate pair. So is a key that stands twice in one object.
 """
 
 import json
@@ -10,6 +10,8 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
+
+from training.untrusted.json_keys import with_unique_keys
 
 NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """The escape, not an escaped backslash before `u0000`; NUL itself is no JSON."""
@@ -21,7 +23,9 @@ def read_json(text: bytes) -> Any:
     text = text.removeprefix(BOM_UTF8)
     try:
         plain = text.decode()
-        value = json.loads(plain, parse_constant=_finite, parse_float=_finite)
+        value = json.loads(
+            plain, parse_constant=_finite, parse_float=_finite, object_pairs_hook=with_unique_keys
+        )
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8: byte {error.start + 1} is 0x{text[error.start]:02x}") from error

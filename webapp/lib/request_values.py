@@ -16,6 +16,8 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 from django.http.request import RawPostDataException
 
+from training.untrusted.json_keys import with_unique_keys
+
 MAX_WHOLE = 2**63 - 1
 """What a column of either database holds, and so the largest id."""
 MAX_JSON_DEPTH = 32
@@ -89,7 +91,7 @@ def read_json(text: str | bytes, field: str) -> Any:
     except UnicodeDecodeError as error:
         raise BadValue(field, f"not UTF-8 (byte {error.start})") from error
     try:
-        value = json.loads(decoded)
+        value = json.loads(decoded, object_pairs_hook=with_unique_keys)
     except RecursionError as error:
         raise BadValue(field, f"nested deeper than {MAX_JSON_DEPTH} levels") from error
     except ValueError as error:

@@ -78,6 +78,7 @@ def test_an_unsupported_step_gives_the_reason(steps, part):
     [
         ({"func": "compare_table"}, "metric compare_table is not supported"),
         ({"func": None}, "evaluator.func is missing"),
+        ({"func": ""}, "evaluator.func is missing"),
         ({"result": {"type": "cloud_file", "path": "x", "dest": "y"}}, "getter cloud_file is not supported"),
         ({"result": {"type": "vm_file"}}, "getter vm_file needs path"),
         (

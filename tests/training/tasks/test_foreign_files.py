@@ -66,6 +66,8 @@ def test_a_file_of_one_task_is_read_with_mark_and_any_line_end(tmp_path, data):
         (text("a") + b'\n{"id": "n", "instruction": "x", "level": NaN}\n' + text("b"), ["a", "b"], [2]),
         (text("a") + b'\n{"id": "n", "instruction": "x\\u0000y"}\n' + text("b"), ["a", "b"], [2]),
         (text("a") + b'\n{"id": "n", "instruction": "x\\ud800y"}\n' + text("b"), ["a", "b"], [2]),
+        (text("a") + b'\n{"id": "n", "instruction": "x", "instruction": "y"}\n' + text("b"), ["a", "b"], [2]),
+        (text("a") + b'\n{"id": "n", "instruction": "x", "oracle": [{"a": 1, "a": 1}]}\n', ["a"], [2]),
         (text("a") + b'\n{"task_config": "{oops"}\n' + text("b"), ["a", "b"], [2]),
         (text("a") + b"\n" + text("a") + b"\n" + text("b"), ["a", "b"], [2]),
         (text("a") + b"\n" + text("n", instruction=" \n") + b"\n" + text("b"), ["a", "b"], [2]),

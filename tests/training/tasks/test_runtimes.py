@@ -55,6 +55,7 @@ def test_the_desktops_of_an_experiment_name_its_runtime():
             "",
         ),
         (task("no_such_metric"), "not supported", "has no such function", "has no such function"),
+        (task(""), "evaluator.func is missing", "evaluator.func is missing", "evaluator.func is missing"),
         (
             task("exact_match", "rule", step("tidy_desktop")),
             "not supported",
@@ -162,6 +163,8 @@ LINUX = {"own", "own-office", "osworld-here", "osworld-office", "osworld"}
         ("launch", {"command": ["Stop-Process", "-Name", "vlc"]}, True),
         ("execute", {"command": ["run", "ms-settings:display"]}, True),
         ("open", {"path": "HKCU:\\Software\\Run"}, True),
+        ("open", {"path": "\\\\server\\share\\a.docx"}, True),
+        ("execute", {"command": ["grep", "-E", "\\\\d+\\.", "/home/user/a"]}, False),
         ("execute", {"command": "echo a:b"}, False),
         ("execute", {"command": "echo forms-list: settings"}, False),
         ("write_file", {"path": "/home/user/a.txt", "content": "C:\\Windows"}, False),

@@ -6,6 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from testing.factories import make_user
 from training.content.task_sets.first_desk.level_4 import generate_all
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
@@ -87,6 +88,23 @@ def test_the_name_can_be_chosen(tmp_path):
     call_command("import_tasks", str(tmp_path), "--name", "mine", verbosity=0)
     assert TaskSet.objects.get().name == "mine"
     assert "evaluator.func is missing" in TaskRecord.objects.get().reason
+
+
+@pytest.mark.parametrize("name", ["test_all.json", "a/b", "two words", "ß", "x" * 61])
+def test_a_name_that_no_address_holds_is_refused(tmp_path, name):
+    (tmp_path / "a.json").write_text(json.dumps({"id": "a", "instruction": "Go.", "evaluator": {}}))
+    with pytest.raises(CommandError, match="--name: .* use letters, digits"):
+        call_command("import_tasks", str(tmp_path), "--name", name, verbosity=0)
+    assert not TaskSet.objects.exists()
+
+
+@pytest.mark.parametrize("stem", ["Tasks v2.final", "y" * 90])
+def test_a_files_name_becomes_a_name_with_a_page(client, tmp_path, stem):
+    path = tmp_path / f"{stem}.json"
+    path.write_text(json.dumps({"id": "a", "instruction": "Go.", "evaluator": {}}))
+    call_command("import_tasks", str(path), verbosity=0)
+    client.force_login(make_user())
+    assert client.get(f"/tasks/{TaskSet.objects.get().name}/").status_code == 200
 
 
 @pytest.mark.parametrize(

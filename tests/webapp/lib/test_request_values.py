@@ -88,6 +88,7 @@ def test_every_usual_float_is_read_back(value):
         ('{"a": -Infinity}', "body.a: not a finite number"),
         ('{"a": ' + "9" * 30 + "}", "body.a: larger than"),
         ("9" * 5000, "body: not JSON"),
+        ('{"b": {"a": 1, "a": 1}}', "body: not JSON .key 'a' is there twice"),
         ('{"a": "\\ud800"}', "body.a: holds half of a surrogate pair"),
         ('{"\\u0000": 1}', "body: holds the character NUL"),
         (b'{"a": "\xff"}', "body: not UTF-8"),

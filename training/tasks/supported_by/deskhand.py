@@ -166,8 +166,9 @@ def _until_problems(until: Any, where: str) -> Iterator[str]:
 def evaluator_problems(evaluator: dict[str, Any], programs: Programs = DESK) -> Iterator[str]:
     """What is wrong with an evaluator."""
     functions = as_list(evaluator.get("func"))
-    if not functions:
+    if not any(functions):
         yield "evaluator.func is missing"
+        return
     if functions == [INFEASIBLE]:
         return
     for key in sorted(evaluator.keys() - EVALUATOR_KEYS):

@@ -28,7 +28,7 @@ class Signs:
 SIGNS: dict[System, Signs] = {
     "windows": Signs(
         re.compile(
-            r"(?<![\w/])[a-z]:(?:\\|/(?!/))"
+            r"(?<![\w/])[a-z]:(?:\\|/(?!/))|^\\\\[\w.-]+\\\w"
             r"|%(?:userprofile|appdata|localappdata|programfiles|temp|windir|systemroot|public)%"
             r"|\$env:\w|(?<!\w)HK(?:CU|LM|CR|EY_[A-Z_]+)(?::|\\)"
             r"|(?<![\w-])ms-[a-z-]+:"

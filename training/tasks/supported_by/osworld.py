@@ -104,7 +104,7 @@ def osworld_reason(task: Task, *, programs: Programs | None, allow_host_code: bo
 
 def _problems(task: Task, programs: Programs | None, allow_host_code: bool) -> Iterator[str]:
     evaluator = task.evaluator
-    if not as_list(evaluator.get("func")):
+    if not any(as_list(evaluator.get("func"))):
         yield "evaluator.func is missing"
     for kind, name, where in _named(task):
         gap = library_gap(kind, name)
@@ -166,7 +166,7 @@ def _named(task: Task) -> Iterator[tuple[str, str, str]]:
     """(kind, name, where) of every function that the task names."""
     for step, where in _steps(task):
         yield "setup", str(step.get("type")), where
-    for name in as_list(task.evaluator.get("func")):
+    for name in filter(None, as_list(task.evaluator.get("func"))):
         yield "metrics", str(name), "evaluator.func"
     for getter, where in _getters(task):
         yield "getters", str(getter.get("type")), where

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -13,9 +14,13 @@ from django.db.models import Max
 from training.contracts.types import Task
 from training.tasks.supported_by.runtimes import TaskRuntime, reasons_unsupported
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
+from webapp.lib.request_values import BadValue, shortened
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+
+NAME = re.compile(r"[-a-zA-Z0-9_]{1,60}")
+"""Of a set: what stands in the addresses of its pages. People's own sets keep to less."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,12 @@ class Written:
 
 @transaction.atomic
 def import_task_set(*, name: str, origin: str, tasks: Iterable[Task], title: str = "") -> Import:
-    """Make the set `name` what the source is: tasks that it no longer has leave the newest revision."""
+    """Make the set `name` what the source is: tasks that it no longer has leave the newest revision.
+
+    Raises BadValue for a name that no address of a page can hold.
+    """
+    if not NAME.fullmatch(name):
+        raise BadValue("name", f"{shortened(name)!r}: use letters, digits, - and _, 1 to 60 of them")
     task_set, _ = TaskSet.objects.get_or_create(name=name, defaults={"title": title or name})
     if task_set.origin != origin:
         TaskSet.objects.filter(pk=task_set.pk).update(origin=origin)

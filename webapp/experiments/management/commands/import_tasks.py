@@ -12,6 +12,7 @@ from training.tasks.supported_by.runtimes import WHERE, TaskRuntime, grouped_rea
 from training.tasks.task_json import LoadError
 from webapp.experiments.models import TaskSet
 from webapp.experiments.services.task_sets import Import, import_task_set
+from webapp.lib.request_values import BadValue
 
 CONDITIONS = {
     "proxy": "ask for a proxy: desktops.osworld.enable_proxy on OSWorld's own machines",
@@ -41,7 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         source = options["source"]
         path = Path(source).expanduser()
-        name = options["name"] or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")
+        name = options["name"] or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60]
         if source in GENERATORS:
             loaded = LoadedTasks(GENERATORS[source](options["seed"]), [])
             origin = f"generated, seed {options['seed']}"
@@ -56,7 +57,10 @@ class Command(BaseCommand):
         owned = TaskSet.objects.filter(name=name).exclude(team=None).select_related("team").first()
         if owned is not None:
             raise CommandError(f"the task set {name} belongs to the team {owned.team}; give another --name")
-        result = import_task_set(name=name, origin=origin, tasks=loaded.tasks)
+        try:
+            result = import_task_set(name=name, origin=origin, tasks=loaded.tasks)
+        except BadValue as error:
+            raise CommandError(f"--{error}") from error
         if options["verbosity"]:
             self._report(result, loaded.refused)
 
