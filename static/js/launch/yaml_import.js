@@ -3,12 +3,13 @@ import { make } from "../lib/dom.js";
 import { counted } from "../lib/numbers.js";
 import { postForm } from "../lib/requests.js";
 import { fieldNamed, fieldOf, form, knobsIn, valueOf } from "./knob_fields.js";
-import { showKnobs, showText } from "./yaml_view.js";
+import { isYaml, showKnobs, showText } from "./yaml_view.js";
 
 const dialog = document.getElementById("import-diff");
 const find = (name) => dialog.querySelector(`[data-import-${name}]`);
 
-// Resolves when the file was taken or left. A file that is not readable as settings opens as text, with its errors.
+// Resolves when the file was taken or left. A file that is not readable as settings opens as text, with its errors;
+// what was changed in the form would not be in it, so that is asked first.
 export async function importFile(file) {
   const text = await file.text();
   const fields = new FormData(form);
@@ -17,15 +18,26 @@ export async function importFile(file) {
   fields.set("over_form", "1");
   const html = await (await postForm(form.dataset.formUrl, fields)).text();
   const read = new DOMParser().parseFromString(html, "text/html").body;
-  if (read.querySelector("#knobs > .notice")) return showText(text);
-  const changes = changesIn(read);
   find("name").textContent = file.name;
-  find("says").textContent = changes.length
+  if (read.querySelector("#knobs > .notice")) return openAsText(text);
+  const changes = changesIn(read);
+  const says = changes.length
     ? `It changes ${counted(changes.length, "setting")} of this form. What it does not name stays.`
     : "It changes nothing: the form already says so.";
-  find("changes").replaceChildren(...changes.map(line));
-  find("take").disabled = !changes.length;
-  if (await isTaken()) await showKnobs(html);
+  if (await isTaken(says, changes, "Take these settings")) await showKnobs(html);
+}
+
+async function openAsText(text) {
+  const lost = isYaml() ? [] : changedHere();
+  const says = "It cannot be read as settings. As a text it replaces this form, where you changed:";
+  if (!lost.length || (await isTaken(says, lost, "Open as text"))) showText(text);
+}
+
+// What the form says otherwise than its preset.
+function changedHere() {
+  return knobsIn()
+    .filter((knob) => knob.classList.contains("is-changed"))
+    .map((knob) => ({ path: knob.dataset.knob, now: knob.dataset.baseline, next: valueOf(fieldOf(knob)) }));
 }
 
 function changesIn(read) {
@@ -41,7 +53,12 @@ function line({ path, now, next }) {
   return row;
 }
 
-function isTaken() {
+// True when the button `label` was pressed under what the dialog says.
+function isTaken(says, changes, label) {
+  find("says").textContent = says;
+  find("changes").replaceChildren(...changes.map(line));
+  find("take").textContent = label;
+  find("take").disabled = !changes.length;
   dialog.showModal();
   return new Promise((resolve) => {
     const take = find("take");

@@ -64,8 +64,8 @@ def unknown_choices(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Che
             if value not in known:
                 there = ", ".join(sorted(map(str, known)))
                 near = resembling(str(value), map(str, known))
-                text = f"{task_set.name} has {there}{near}"
-                yield Check("bad", f"No {name} {value!r} in the task set", f"{text}.", f"tasks.{name}")
+                text = f"{task_set.name} has {there}{near or '.'}"
+                yield Check("bad", f"No {column} {value!r} in the task set", text, f"tasks.{name}")
 
 
 def revision_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Check]:
