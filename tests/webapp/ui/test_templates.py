@@ -1,4 +1,4 @@
-"""Templates show no tag as text: Django reads a tag only where it begins and ends on one line."""
+"""What templates show as text: no tag, which Django reads only on one line, and no file that is a link."""
 
 import re
 
@@ -13,7 +13,10 @@ NAMES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.html"))
 TAG = re.compile(r"\{[{%#].*|.*[}%#]\}")
 
 
+DOCUMENT = re.compile(r"docs/[\w-]+\.md")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_no_tag_is_shown_as_text(name: str):
+def test_no_tag_and_no_documents_file_is_shown_as_text(name: str):
     nodes = get_template(name).template.nodelist.get_nodes_by_type(TextNode)
-    assert [shown for node in nodes for shown in TAG.findall(node.s)] == []
+    assert [shown for node in nodes for shown in [*TAG.findall(node.s), *DOCUMENT.findall(node.s)]] == []
