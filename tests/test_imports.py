@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+@cache
 def loaded_by(module: str) -> set[str]:
     """Top-level names of all modules that are loaded after importing this one alone."""
     program = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"

@@ -20,6 +20,8 @@ class Proof:
     idle_score: float
     num_turns: int
     """Turns of the oracle."""
+    first_frames: frozenset[str]
+    """First screens of the two episodes: one and the same, or what is set up differs from time to time."""
     wall_s: float
     """Both episodes, resets included."""
 
@@ -31,17 +33,18 @@ class Proof:
 def prove(task: Task, env: DesktopEnv) -> Proof:
     """Run both episodes of `task`. Raises TaskError or EnvError."""
     started = time.monotonic()
-    idle_score = run_idle(task, env)
+    idle_score, first = run_idle(task, env)
     oracle_score, turns = run_oracle(task, env)
-    return Proof(task.task_id, oracle_score, idle_score, len(turns), time.monotonic() - started)
+    frames = frozenset((first, turns[0].observation.sha256))
+    return Proof(task.task_id, oracle_score, idle_score, len(turns), frames, time.monotonic() - started)
 
 
-def run_idle(task: Task, env: DesktopEnv) -> float:
-    """Score of an agent that says at once that it is done."""
+def run_idle(task: Task, env: DesktopEnv) -> tuple[float, str]:
+    """Score of an agent that says at once that it is done, and what it saw."""
     env.reset()
     prepare_and_score.setup(task, env)
-    env.observe()
-    return prepare_and_score.evaluate(task, env, IDLE)
+    frame = env.observe()
+    return prepare_and_score.evaluate(task, env, IDLE), frame.sha256
 
 
 def run_oracle(task: Task, env: DesktopEnv) -> tuple[float, list[Turn]]:

@@ -196,7 +196,7 @@ def test_a_killed_process_is_followed_by_one_that_stores_the_rest_once(
     assert 0 < job.num_stored == stored < 400
     assert ReplayImport.next_waiting() is None, "its heartbeat is fresh"
     ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
-    subprocess.run(command, cwd=REPOSITORY, env=child_environment, check=True)
+    kinds["import"].run(job.pk)
     job.refresh_from_db()
     assert (job.status, job.num_stored, entries(job), job.num_lost) == ("finished", 400, 400, 1)
 

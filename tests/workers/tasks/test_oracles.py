@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from testing.workers.prove_task import prove, run_oracle
+from testing.workers.prove_task import prove
 from testing.workers.short_episodes import click, key, play, typed
 from tests.workers.conftest import ROOT
 from training.content.task_sets.first_desk import COLOURS, FAMILIES, family_tasks
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.desktop
 
 
 @pytest.mark.parametrize("family", FAMILY)
-def test_the_oracle_scores_1_and_doing_nothing_0(family, desktop):
+def test_the_oracle_scores_1_and_doing_nothing_0_from_the_same_first_frame(family, desktop):
     tasks = FAMILY[family]
     spread = [tasks[len(tasks) * index // NUM_VARIANTS] for index in range(NUM_VARIANTS)]
-    broken = [proof for task in spread if not (proof := prove(task, desktop)).holds]
-    assert broken == []
+    proofs = [prove(task, desktop) for task in spread]
+    assert [proof for proof in proofs if not proof.holds or len(proof.first_frames) > 1] == []
 
 
 @pytest.mark.slow
@@ -37,13 +37,6 @@ def test_every_task_of_first_desk_holds():
         [sys.executable, "scripts/prove_tasks.py"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize("family", FAMILY)
-def test_the_first_frame_of_a_task_is_always_the_same(family, desktop):
-    task = FAMILY[family][3]
-    frames = {run_oracle(task, desktop)[1][0].observation.sha256 for _ in range(3)}
-    assert len(frames) == 1
 
 
 @pytest.mark.parametrize("family", ["colour", "form"])
