@@ -1,6 +1,5 @@
 """A worker's own row, and the jobs of a host that does not reach Redis."""
 
-import logging
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -30,7 +29,6 @@ from webapp.trajectories.services.trajectories import hand_back_job
 from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.ownership import require_own_name, require_worker
 
-log = logging.getLogger(__name__)
 ClockS = Annotated[float, Field(ge=0, le=1e11)]
 """Seconds since the epoch by a worker's own clock."""
 

@@ -7,7 +7,6 @@ Of a job on several nodes the first leads: it begins when all have come.
 """
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -29,7 +28,6 @@ from workers.gpu import attempt, checkpoint_exports, checkpoint_uploads, gang_me
 from workers.gpu.child_processes import claim_name  # noqa: E402
 from workers.reports.repeated_step import RepeatedStep  # noqa: E402
 
-log = logging.getLogger("cluster job")
 LOOK_EVERY_S = 1.0
 LEADER_LEAVES_WITHIN_S = 30.0
 """A node that leaves first would have the scheduler end the job before the leader has recorded why."""

@@ -8,7 +8,6 @@ with an error beside it.
 import base64
 import binascii
 import contextlib
-import logging
 import math
 import secrets
 from dataclasses import dataclass, replace
@@ -34,8 +33,6 @@ from workers.environments.http_transport import Answer, ServerFailed, Transport
 from workers.environments.remote.url_slots import UrlSlot, acquire_slot
 from workers.environments.secret_values import bearer
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
-
-log = logging.getLogger(__name__)
 
 OWN_ERRORS = frozenset({"desktop", "setup", "evaluator", "server"})
 """Codes of our server's 5xx answers: it has tried, a repetition of the request changes nothing."""
