@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
-import ssl
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
@@ -27,6 +26,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
+
+from testing.servers.answering import Answer, Request, answering
 
 LOOK_EVERY_S = 0.3
 
@@ -51,10 +52,11 @@ class StandInNode:
         self._pods: dict[str, Running] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._logs = _log_server(folder, name)
+        self._running = ExitStack()
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._logs.serve_forever, daemon=True).start()
+        pair = _certificate(self._folder / f"{self.name}.pem")
+        logs = self._running.enter_context(answering(partial(_log, self._folder), pair=pair))
         self._core.create_node(
             {"metadata": {"name": self.name, "labels": {"kubernetes.io/hostname": self.name}}}
         )
@@ -67,7 +69,7 @@ class StandInNode:
             "allocatable": room,
             "conditions": [ready],
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._logs.server_address[1]}},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": urlsplit(logs).port}},
         }
         self._core.patch_node_status(self.name, {"status": status})
         self._core.patch_node(self.name, {"spec": {"taints": None}})
@@ -80,8 +82,7 @@ class StandInNode:
         for running in self._pods.values():
             _signal(running, signal.SIGKILL)
             running.process.wait()
-        self._logs.shutdown()
-        self._logs.server_close()
+        self._running.close()
 
     def _work(self) -> None:
         mine = f"spec.nodeName={self.name}"
@@ -183,25 +184,12 @@ def _value(variable: Any, pod: Any) -> str:
     return str((table or {})[rest.removesuffix("']")])
 
 
-def _log_server(folder: Path, name: str) -> ThreadingHTTPServer:
-    class Logs(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            where = urlsplit(self.path)
-            _, _, *parts = where.path.split("/")
-            lines = (folder / f"{'_'.join(parts)}.log").read_bytes().splitlines(keepends=True)
-            number = int(parse_qs(where.query).get("tailLines", ["0"])[0])
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"".join(lines[-number:]))
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Logs)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_certificate(folder / f"{name}.pem"))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    return server
+def _log(folder: Path, request: Request) -> Answer:
+    where = urlsplit(request.path)
+    _, _, *parts = where.path.split("/")
+    lines = (folder / f"{'_'.join(parts)}.log").read_bytes().splitlines(keepends=True)
+    number = int(parse_qs(where.query).get("tailLines", ["0"])[0])
+    return Answer(b"".join(lines[-number:]))
 
 
 def _certificate(path: Path) -> Path:

@@ -23,7 +23,6 @@ from testing.watch_installation import Recorded, rows
 AWAY = (sqlite3.OperationalError, psycopg.OperationalError)
 """What reading says while the database is the thing that was struck."""
 POLL_S = 0.25
-RUNNING = "('resetting', 'running', 'evaluating')"
 SCORED = "('terminated', 'truncated')"
 FINAL = {"finished", "failed", "cancelled"}
 

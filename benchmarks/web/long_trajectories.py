@@ -20,16 +20,15 @@ import argparse
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.finished_runs import load_and_speed
 from benchmarks.report import finish, percentile, print_table
 from testing.browser.chromium import VIEWPORT, chromium, sign_in
 from testing.private_installation import REPOSITORY, Instance
+from testing.servers.answering import Answer, answering
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -191,22 +190,8 @@ def bare_server(size: int) -> Iterator[str]:
     line = b"<p>the text of a turn, and what the policy did then\n"
     body = (b"<!doctype html><title>Bare</title>" + line * (size // len(line) + 1))[:size]
 
-    class Bare(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: Any) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Bare)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with answering(lambda _: Answer(body, headers={"Content-Type": "text/html"})) as url:
+        yield f"{url}/"
 
 
 def time_keys(

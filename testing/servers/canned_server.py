@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from testing.servers.answering import Answer, Request, answering
 
 
 @dataclass
@@ -24,37 +24,16 @@ class CannedServer:
     asked: list[str] = field(default_factory=list)
     """METHOD PATH of each request."""
 
-    def body(self, method: str, path: str) -> bytes:
-        self.asked.append(f"{method} {path}")
-        found = self.answers.get(path.partition("?")[0], self.otherwise)
-        return found if isinstance(found, bytes) else json.dumps(found).encode()
+    def answer(self, request: Request) -> Answer:
+        self.asked.append(f"{request.method} {request.path}")
+        found = self.answers.get(request.path.partition("?")[0], self.otherwise)
+        body = found if isinstance(found, bytes) else json.dumps(found).encode()
+        return Answer(body, self.status, self.headers)
 
 
 @contextmanager
 def canned_server() -> Iterator[CannedServer]:
     """Serves on the loopback interface."""
     made = CannedServer("")
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = made.body(self.command, self.path)
-            self.send_response(made.status)
-            for name, value in {"Content-Length": str(len(body)), **made.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = answer
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    made.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield made
-    server.shutdown()
-    server.server_close()
+    with answering(made.answer) as made.url:
+        yield made

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from testing.servers.answering import Answer, Request, answering
 from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer, Route
 
 
@@ -37,55 +37,31 @@ class RouteServer:
         self._handlers = handlers
         self._token = token
         self._before = before
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _http_handler(self._answer))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._running = ExitStack()
+        self.url = self._running.enter_context(answering(self._serve))
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._running.close()
 
-    def _answer(self, method: str, target: str, authorization: str, body: bytes) -> bytes:
-        url = urlsplit(target)
-        if authorization != f"Bearer {self._token}":
+    def _serve(self, request: Request) -> Answer:
+        try:
+            return Answer(self._answer(request))
+        except Refused as refused:
+            problem = ProblemAnswer(error=Problem(code=refused.code, message=str(refused)))
+            return Answer(problem.model_dump_json().encode(), refused.status)
+
+    def _answer(self, request: Request) -> bytes:
+        url = urlsplit(request.path)
+        if request.headers.get("Authorization") != f"Bearer {self._token}":
             raise Refused(401, "wrong token")
         for route, handle in self._handlers.items():
-            in_path = route.match(method, url.path)
+            in_path = route.match(request.method, url.path)
             if in_path is None:
                 continue
             try:
-                asked = route.read_request(in_path, dict(parse_qsl(url.query)), body)
+                asked = route.read_request(in_path, dict(parse_qsl(url.query)), request.body)
             except MalformedMessage as error:
                 raise Refused(400, f"{route}: {error}") from error
             self._before(route, asked)
             return route.write_answer(handle(asked))
-        raise Refused(404, f"no route {method} {url.path}")
-
-
-def _http_handler(answer: Callable[[str, str, str, bytes], bytes]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._serve(b"")
-
-        def do_POST(self) -> None:
-            self._serve(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
-
-        def _serve(self, body: bytes) -> None:
-            authorization = self.headers.get("Authorization") or ""
-            try:
-                status, payload = 200, answer(self.command, self.path, authorization, body)
-            except Refused as refused:
-                problem = ProblemAnswer(error=Problem(code=refused.code, message=str(refused)))
-                status, payload = refused.status, problem.model_dump_json().encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    return Handler
+        raise Refused(404, f"no route {request.method} {url.path}")

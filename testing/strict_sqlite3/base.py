@@ -11,7 +11,7 @@ from django.db.backends.sqlite3 import base
 NO_NUL = """instr("%(column)s", char(0)) = 0"""
 TEXT = NO_NUL
 VARCHAR = f"""({NO_NUL} AND ('%(max_length)s' = 'None' OR length("%(column)s") <= '%(max_length)s' + 0))"""
-HEX, HIGH, LOW = "[0-9a-fA-F]", "[89abAB]", "[c-fC-F]"
+HIGH, LOW = "[89abAB]", "[c-fC-F]"
 HALVES = (
     # First halves that no second half follows: a string goes on with other characters, or with a quote.
     rf"*\u[dD]{HIGH}??[^\]*",

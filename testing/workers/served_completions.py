@@ -6,9 +6,9 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+from testing.servers.answering import Answer, Request, answering
 from training.contracts.types import Completion
 
 
@@ -19,28 +19,15 @@ def served_completions(
     """(URL, bodies of the requests for turns); it takes one request after the other."""
     bodies: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            bodies.append(body)
-            request = next(line for line in body.splitlines() if line.startswith(b'{"'))
-            sent = complete(json.loads(request)).model_dump_json().encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
+    one_by_one = threading.Lock()
 
-        def do_DELETE(self) -> None:
-            self.send_response(204)
-            self.end_headers()
+    def answer(request: Request) -> Answer:
+        if request.method == "DELETE":
+            return Answer(status=204)
+        with one_by_one:
+            bodies.append(request.body)
+            asked = next(line for line in request.body.splitlines() if line.startswith(b'{"'))
+            return Answer(complete(json.loads(asked)).model_dump_json().encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", bodies
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(answer) as url:
+        yield url, bodies

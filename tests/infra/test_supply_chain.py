@@ -5,13 +5,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from testing.paths import REPOSITORY
+from testing.servers.answering import Answer, answering
 
 SCRIPTS = REPOSITORY / "scripts"
 NOWHERE = "http://127.0.0.1:9"  # the port "discard", which is closed
@@ -100,33 +99,18 @@ def test_a_licence_that_nobody_allowed_is_found(script):
 def registry(vulnerable):
     """PyPI's answers to GET, npm's to POST; yields the environment that names it."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            _, name, version, _ = self.path.split("/")
+    def answer(request):
+        if request.method == "GET":
+            _, name, version, _ = request.path.split("/")
             found = [{"id": "PYSEC-1", "summary": "bad", "fixed_in": ["9.9"], "withdrawn": None}]
-            self.answer({"vulnerabilities": found if name == vulnerable else []})
-
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            said = {"vulnerabilities": found if name == vulnerable else []}
+        else:
             found = {"id": 7, "url": "https://a/7", "title": "bad", "vulnerable_versions": "<9"}
-            self.answer({vulnerable: [found]} if vulnerable in asked else {})
+            said = {vulnerable: [found]} if vulnerable in json.loads(request.body) else {}
+        return Answer(json.dumps(said).encode())
 
-        def answer(self, value):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(value).encode())
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    yield {"DESKHAND_CHECK_PYPI": url, "DESKHAND_CHECK_NPM": url}
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(answer) as url:
+        yield {"DESKHAND_CHECK_PYPI": url, "DESKHAND_CHECK_NPM": url}
 
 
 def check(environment):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 from benchmarks.chaos.hostile_hosts.scene import Scene, attack
+from testing.servers.answering import Answer, Request, answering
 
 TOKEN = "6a6f696e"
 """Secret of the token that the person types."""
@@ -28,32 +26,16 @@ def machine_in_between(
     """Its URL, and what was sent to it."""
     heard: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(authority.encode())
+    def answer(request: Request) -> Answer:
+        if request.method == "GET":
+            return Answer(authority.encode())
+        heard.append(request.body.decode())
+        return Answer(json.dumps(welcome).encode())
 
-        def do_POST(self) -> None:
-            heard.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self._answer(json.dumps(welcome).encode())
-
-        def _answer(self, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
     with tempfile.NamedTemporaryFile(suffix=".pem") as pair:
         Path(pair.name).write_text(scene.policy["pair"])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pair.name)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"https://127.0.0.1:{server.server_port}", heard
-    server.shutdown()
+        with answering(answer, pair=Path(pair.name)) as url:
+            yield url, heard
 
 
 def join(scene: Scene, url: str, fingerprint: str, folder: str) -> None:

@@ -13,7 +13,6 @@ from webapp.experiments.models import Experiment, Stage
 from webapp.launch.preflight.duration import stage_seconds
 
 pytestmark = pytest.mark.django_db
-NAMES = ("evaluation-before", "grpo", "evaluation-after")
 
 
 def run_of(team: Team, *stages: tuple, status: str = "running", steps: int = 60) -> Experiment:

@@ -5,12 +5,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from testing.paths import REPOSITORY
+from testing.servers.answering import Answer, answering
 
 SET_UP = "import django, logging; django.setup()\nfrom training.log_lines import log_about\n"
 
@@ -43,24 +42,13 @@ def sentry():
     """(DSN of a server that takes envelopes, what came)."""
     came = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            is_packed = self.headers.get("Content-Encoding") == "gzip"
-            came.append((gzip.decompress(body) if is_packed else body).decode())
-            self.send_response(200)
-            self.end_headers()
+    def take(request):
+        is_packed = request.headers.get("Content-Encoding") == "gzip"
+        came.append((gzip.decompress(request.body) if is_packed else request.body).decode())
+        return Answer()
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://key@127.0.0.1:{server.server_port}/1", came
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(take) as url:
+        yield f"{url.replace('//', '//key@')}/1", came
 
 
 BREAKS = f"""{SET_UP}

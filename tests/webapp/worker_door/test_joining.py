@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import ssl
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from django.core.management import call_command
@@ -15,6 +12,7 @@ from django.core.management.base import CommandError
 
 from testing.factories import make_team, make_user
 from testing.fleet_rows import make_host, make_joined_host, make_worker
+from testing.servers.answering import Answer, answering
 from webapp.fleet.models import JoinedHost, JoinToken
 from webapp.fleet.services.workers import NameTaken, beat_worker
 from webapp.lib.host_links.certificates import Authority, fingerprint_of, make_self_signed
@@ -90,27 +88,10 @@ def between(tmp_path) -> Iterator[dict[str, str]]:
     """A machine that stands in between, and answers with `authority` for the server's."""
     pair = make_self_signed("127.0.0.1", days=1)
     (tmp_path / "between.pem").write_text(pair.certificate + pair.key)
-    answer: dict[str, str] = {}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(answer["authority"].encode())
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "between.pem")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    answer["url"] = f"https://127.0.0.1:{server.server_port}"
-    answer["own"] = pair.certificate
-    yield answer
-    server.shutdown()
-    server.server_close()
+    said = {"own": pair.certificate}
+    with answering(lambda _: Answer(said["authority"].encode()), pair=tmp_path / "between.pem") as url:
+        said["url"] = url
+        yield said
 
 
 def test_of_an_authority_only_the_certificate_that_was_compared_is_trusted(between, tmp_path):

@@ -2,43 +2,27 @@
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
+from testing.servers.answering import Answer, answering
 from webapp.lib.supervisor.ports import free_port
 from workers.env import actors
 from workers.env.actors import ask_patiently
-
-
-class Answering(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
     """A port on which a server comes up after a second."""
     number = free_port()
-    servers: list[HTTPServer] = []
-
-    def come_up() -> None:
-        servers.append(HTTPServer(("127.0.0.1", number), Answering))
-        servers[0].serve_forever()
-
-    timer = threading.Timer(1.0, come_up)
-    timer.start()
-    yield number
-    timer.cancel()
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as running:
+        come_up = answering(lambda _: Answer(), port=number)
+        timer = threading.Timer(1.0, lambda: running.enter_context(come_up))
+        timer.start()
+        yield number
+        timer.cancel()
 
 
 def asked(port: int) -> int:

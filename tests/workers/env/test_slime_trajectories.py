@@ -89,10 +89,6 @@ def derived(script: Script, played: Played) -> float:
     return float(min(1.0, max(0.0, played.score + 0.3 * partial - lost)))
 
 
-def grown(before: str, after: str) -> float:
-    return abs(len(after) - len(before)) / len(before)
-
-
 def off(point: tuple | None) -> bool:
     return point is not None and not (point[0] < 512 and point[1] < 384)
 

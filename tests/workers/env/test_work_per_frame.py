@@ -27,11 +27,6 @@ NOTE = next(task for task in generate() if task.family == "note")
 PNG = b"\x89PNG"
 
 
-def is_png(source: Any = b"") -> bool:
-    data = source.getvalue() if isinstance(source, BytesIO) else source
-    return isinstance(data, bytes) and data.startswith(PNG)
-
-
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often a PNG was decoded and hashed, in all threads."""

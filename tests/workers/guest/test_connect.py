@@ -7,38 +7,26 @@ import functools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
 
+from testing.servers.answering import Answer, Request, answering
 from workers.environments.osworld.child.agent_port_forward import Bridge
 from workers.guest import http_server
 
 LIMIT_S = 30.0
 
 
-class Player(BaseHTTPRequestHandler):
-    """A program's own server, such as VLC's."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(f"status of {self.path}".encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+def say_status(request: Request) -> Answer:
+    return Answer(f"status of {request.path}".encode(), headers={"Connection": "close"})
 
 
 @contextmanager
 def player() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Player)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
+    """The port of a program's own server, such as VLC's."""
+    with answering(say_status) as url:
+        yield int(url.rpartition(":")[2])
 
 
 @contextmanager

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from testing.servers.answering import Answer, Request, answering
 from training.contracts.config import ProviderInfo
 from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, NotClean
 from workers.desktops.host.host import DeskHost
@@ -37,26 +36,13 @@ PICTURE = b"P6 1 1 255 abc"
 def agent(status: int = 200, **said: Any) -> Iterator[str]:
     """HOST:PORT of an agent that answers so; it repeats the nonce unless it says another."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked = parse_qs(urlsplit(self.path).query)
-            answer = json.dumps({"nonce": asked.get("nonce", [""])[0], **said}).encode()
-            answer = b'{"programs": {}}' if said.get("is_old") else answer
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+    def answer(request: Request) -> Answer:
+        asked = parse_qs(urlsplit(request.path).query)
+        body = json.dumps({"nonce": asked.get("nonce", [""])[0], **said}).encode()
+        return Answer(b'{"programs": {}}' if said.get("is_old") else body, status)
 
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(answer) as url:
+        yield url.removeprefix("http://")
 
 
 def template(programs: list[str], *, parent: str = "", snapshot: str = "") -> Template:
