@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from testing.watch_installation import wait_for
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 
 WORKERS_WITHIN_S = 1500.0
@@ -51,11 +52,8 @@ class Server:
     def wait_for_workers(self, count: int) -> None:
         from webapp.fleet.models import Worker, WorkerStatus
 
-        deadline = time.monotonic() + WORKERS_WITHIN_S
-        while Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE).count() < count:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not {count} env workers after {WORKERS_WITHIN_S:g} s")
-            time.sleep(0.5)
+        online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
+        wait_for(f"{count} env workers", lambda: online.count() >= count, patience_s=WORKERS_WITHIN_S)
 
     def num_finished(self, groups: list[int]) -> int:
         from webapp.trajectories.models import Group

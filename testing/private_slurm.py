@@ -13,8 +13,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from testing.watch_installation import wait_for
 from webapp.lib.supervisor.ports import free_port
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel")
@@ -114,11 +116,9 @@ def private_slurm(kill_wait: int = 30) -> Iterator[PrivateSlurm]:
 
 
 def _wait_until_idle(slurm: PrivateSlurm) -> None:
-    deadline = time.monotonic() + UP_WITHIN_S
-    while slurm.run("sinfo", "--noheader", "--partition=low", "--format=%D %T").split() != ["2", "idle"]:
-        if time.monotonic() > deadline:
-            raise TimeoutError(slurm.run("sinfo", "--long"))
-        time.sleep(0.5)
+    states = partial(slurm.run, "sinfo", "--noheader", "--partition=low", "--format=%D %T")
+    told = partial(slurm.run, "sinfo", "--long")
+    wait_for(told, lambda: states().split() == ["2", "idle"], patience_s=UP_WITHIN_S)
 
 
 def _end(file: Path) -> None:

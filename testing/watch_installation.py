@@ -4,11 +4,13 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import psutil
 import psycopg
 from psycopg.types.string import TextLoader
+
+T = TypeVar("T")
 
 
 class Recorded(Protocol):
@@ -33,11 +35,19 @@ def rows(deskhand: Recorded, query: str) -> list[tuple[Any, ...]]:
         database.close()
 
 
-def wait_for(what: str, condition: Callable[[], Any], *, patience_s: float, poll_s: float = 0.3) -> Any:
-    """The condition's first true answer; fails the test after `patience_s`."""
+def wait_for(
+    what: str | Callable[[], object],
+    condition: Callable[[], T],
+    *,
+    patience_s: float = 60.0,
+    poll_s: float = 0.3,
+) -> T:
+    """The condition's first true answer. Raises TimeoutError; `what` may be looked up only then."""
     deadline = time.monotonic() + patience_s
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {patience_s} s in vain for: {what}"
+        if time.monotonic() > deadline:
+            said = what() if callable(what) else what
+            raise TimeoutError(f"waited {patience_s:g} s in vain for: {said}")
         time.sleep(poll_s)
     return answer
 

@@ -24,6 +24,7 @@ from benchmarks.desktops.vm_clone import default_images
 from benchmarks.desktops.vm_soak import running_experiment
 from benchmarks.report import finish, percentile, print_table
 from testing.private_installation import Instance
+from testing.watch_installation import wait_for
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, Task
 
@@ -192,11 +193,7 @@ class Stage:
 
     @staticmethod
     def _wait(condition: Any, what: str) -> None:
-        deadline = time.monotonic() + LIMIT_S
-        while not condition():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"waited {LIMIT_S} s for {what}")
-            time.sleep(POLL_S)
+        wait_for(what, condition, patience_s=LIMIT_S, poll_s=POLL_S)
 
 
 def long_task(turns: int) -> Task:

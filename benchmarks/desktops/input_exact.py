@@ -19,13 +19,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.report import finish, percentile, print_table
 from testing.desk_host_process import running_host
+from testing.watch_installation import wait_for
 from training.contracts.types import Action, ActionKind
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient, LeaseKeeper
@@ -106,16 +107,6 @@ def own_host(options: argparse.Namespace) -> Iterator[DeskHostClient]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def wait_until(
-    condition: Callable[[], bool], what: str, limit_s: float = ARRIVAL_LIMIT_S, pause_s: float = 0.5
-) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not after {limit_s:g} s: {what}")
-        time.sleep(pause_s)
-
-
 def measure(client: DeskHostClient, provider: str, width: int, height: int) -> dict[str, Any]:
     """All checks on one desktop."""
     spec = DesktopSpec(width=width, height=height)
@@ -168,7 +159,7 @@ def expected_events(actions: list[Action]) -> Seen:
 def measure_pointer(env: DesktopEnv, width: int, height: int) -> dict[str, Any]:
     env.agent.put("~/recorder.py", RECORDER.encode())
     env.agent.launch(["/usr/bin/python3", f"{env.home}/recorder.py", f"{env.home}/events"])
-    wait_until(lambda: bool(events_of(env)), "the recording window is there")
+    wait_for("the recording window", lambda: events_of(env), patience_s=ARRIVAL_LIMIT_S)
     actions = actions_for(width, height)
     wanted = expected_events(actions)
     times_ms: list[float] = []
@@ -199,7 +190,7 @@ def wait_for_events(env: DesktopEnv, seen: Seen, count: int) -> bool:
         return len(seen) >= count
 
     try:
-        wait_until(arrived, "the events arrive", EVENTS_LIMIT_S, pause_s=0.1)
+        wait_for("the events", arrived, patience_s=EVENTS_LIMIT_S, poll_s=0.1)
     except TimeoutError:
         print(f"  {len(seen)} of {count} events arrived", file=sys.stderr)
         return False
@@ -248,7 +239,7 @@ def wrong_characters(env: DesktopEnv, wanted: str, last: str) -> int:
         return seen == wanted
 
     try:
-        wait_until(is_right, "the file is right")
+        wait_for("the file to be right", is_right, patience_s=ARRIVAL_LIMIT_S)
         return 0
     except TimeoutError:
         start = len(wanted) - len(last) - 1

@@ -18,6 +18,7 @@ import psutil
 
 from benchmarks.vnc.rfb_client import RfbViewer
 from testing.private_installation import Instance
+from testing.watch_installation import wait_for
 from training.content.task_sets import first_desk
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task
@@ -143,11 +144,8 @@ def start_waiting() -> int:
     )
     request = GroupSpec(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
     group = create_group(request=request, team_id=team.pk, experiment=patient)
-    deadline = time.monotonic() + LIMIT_S
-    while not Screen.objects.filter(trajectory__group=group, trajectory__num_turns__gt=0).exists():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no desktop after {LIMIT_S} s")
-        time.sleep(0.1)
+    screens = Screen.objects.filter(trajectory__group=group, trajectory__num_turns__gt=0)
+    wait_for("a desktop", screens.exists, patience_s=LIMIT_S, poll_s=0.1)
     return group.trajectories.get().pk
 
 

@@ -28,6 +28,7 @@ from benchmarks.web.barest_viewer import PAGE
 from benchmarks.web.typing_script import script
 from testing.browser.chromium import chromium_page, sign_in
 from testing.private_installation import Instance
+from testing.watch_installation import wait_for
 from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task
 
@@ -179,11 +180,8 @@ def wait_until_idle() -> None:
     """Until no trajectory is at work: both pipelines get the same desktops."""
     from webapp.trajectories.models import Trajectory
 
-    deadline = time.monotonic() + LIMIT_S
-    while Trajectory.objects.filter(ended_at=None).exists():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"trajectories are still at work after {LIMIT_S} s")
-        time.sleep(0.5)
+    at_work = Trajectory.objects.filter(ended_at=None)
+    wait_for("the end of all trajectories", lambda: not at_work.exists(), patience_s=LIMIT_S)
 
 
 def youngest_running(seen: set[int]) -> int:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import httpx
 import kombu.exceptions
@@ -15,6 +14,7 @@ import pytest
 import redis
 
 from testing.private_installation import REPOSITORY, Instance
+from testing.watch_installation import wait_for
 from webapp.lib.supervisor.orphans import marked
 from webapp.lib.supervisor.queue_probe import queue_executes
 
@@ -70,10 +70,7 @@ def test_a_second_start_on_the_same_data_folder_names_the_first(instance):
 def test_a_killed_web_process_comes_back(instance):
     first = pid_of(instance, "web")
     os.kill(first, signal.SIGKILL)
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and not answers(instance):
-        time.sleep(0.05)
-    assert answers(instance)
+    wait_for("an answer", lambda: answers(instance), patience_s=90, poll_s=0.05)
     assert pid_of(instance, "web") not in {first, None}
 
 

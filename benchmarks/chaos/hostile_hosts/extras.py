@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import httpx
 
 from testing.linked_network import Network
 from testing.training.tiny_model import tiny_folder
+from testing.watch_installation import wait_for
 from training.contracts.policy_server import host_token
 from webapp.lib.host_links.certificates import Authority, fingerprint_of, make_self_signed
 
@@ -86,19 +86,14 @@ def _tokens() -> dict[str, str]:
 
 
 def _port(file: Path) -> str:
-    deadline = time.monotonic() + START_S
-    while not (file.exists() and file.read_text().strip()):
-        assert time.monotonic() < deadline, "the policy server does not listen"
-        time.sleep(0.1)
-    return file.read_text().strip()
+    listens = "the policy server to listen"
+    return wait_for(listens, lambda: file.exists() and file.read_text().strip(), patience_s=START_S) or ""
 
 
 def _wait_and_revoke(url: str, certificate: str) -> None:
     trusting = ssl.create_default_context(cadata=certificate)
     headers = {"Authorization": f"Bearer {SECRET}"}
     with httpx.Client(base_url=url, verify=trusting, headers=headers, trust_env=False, timeout=30) as line:
-        deadline = time.monotonic() + START_S
-        while not line.get("/health").is_success:
-            assert time.monotonic() < deadline, "the policy server is not ready"
-            time.sleep(0.2)
+        is_ready = lambda: line.get("/health").is_success  # noqa: E731
+        wait_for("the policy server", is_ready, patience_s=START_S)
         line.post("/hosts/end", json={"hosts": {"gone": 1500}}).raise_for_status()

@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+
+from testing import watch_installation
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LAUNCH = [sys.executable, "-m", "training.distributed.launch", "--ranks", "2", "-m", "rank_program"]
@@ -35,6 +37,7 @@ time.sleep(600)
 """
 
 Start = Callable[..., subprocess.Popen]
+wait_for = partial(watch_installation.wait_for, patience_s=120, poll_s=0.05)
 
 
 @pytest.fixture
@@ -60,13 +63,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait(60)
 
 
-def wait_for(condition: Callable[[], object], limit_s: float = 120) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def both(folder: Path) -> bool:
     return all((folder / rank).exists() and (folder / rank).read_text() for rank in "01")
 
@@ -88,7 +84,7 @@ def is_loopback(address: str) -> bool:
 
 def test_training_ranks_listen_on_loopback_only_where_torchrun_listens_everywhere(start, tmp_path):
     process = start(JOIN, "ours")
-    wait_for(lambda: both(tmp_path))
+    wait_for("both", lambda: both(tmp_path))
     assert (tmp_path / "0").read_text() == "2"
     found = listeners(process)
     assert found
@@ -97,7 +93,7 @@ def test_training_ranks_listen_on_loopback_only_where_torchrun_listens_everywher
 
 def test_the_check_would_see_a_listener_of_torchrun(start, tmp_path):
     process = start(JOIN, "theirs", launcher=[*TORCHRUN, "-m", "rank_program"])
-    wait_for(lambda: both(tmp_path))
+    wait_for("both", lambda: both(tmp_path))
     assert not all(is_loopback(address) for address in listeners(process))
 
 
@@ -136,7 +132,7 @@ signal.signal(signal.SIGTERM, leave)
 time.sleep(600)
 """
     )
-    wait_for(lambda: both(tmp_path))
+    wait_for("both", lambda: both(tmp_path))
     process.terminate()
     assert process.wait(120) == 75
     assert (tmp_path / "left-0").exists()
@@ -145,10 +141,10 @@ time.sleep(600)
 
 def test_no_rank_outlives_a_killed_launcher(start, tmp_path):
     process = start("(folder / rank).write_text(str(os.getpid()))\ntime.sleep(600)\n")
-    wait_for(lambda: both(tmp_path))
+    wait_for("both", lambda: both(tmp_path))
     pids = [int((tmp_path / rank).read_text()) for rank in "01"]
     process.kill()
-    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    wait_for("their end", lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 def test_the_weight_channel_meets_on_loopback():

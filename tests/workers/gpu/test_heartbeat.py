@@ -1,11 +1,10 @@
 """The gpu worker's heartbeat: goes on while the main thread is busy, ends with the attempt."""
 
-import time
-
 import pytest
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_team
+from testing.watch_installation import wait_for
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.experiments.services import attempts
 from webapp.worker_door.attempts import held
@@ -21,13 +20,6 @@ def make_attempt() -> Attempt:
     return Attempt.objects.create(experiment=experiment, number=1, worker_name="gpu@here")
 
 
-def wait_until(condition) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_it_beats_while_the_main_thread_does_something_else(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,7 +27,7 @@ def test_it_beats_while_the_main_thread_does_something_else(
     attempt = make_attempt()
     first = attempt.experiment.heartbeat_at
     with Heartbeat(held(attempt)):
-        wait_until(lambda: Experiment.objects.get(pk=attempt.experiment_id).heartbeat_at > first)
+        wait_for("a beat", lambda: Experiment.objects.get(pk=attempt.experiment_id).heartbeat_at > first)
 
 
 def test_it_does_not_keep_an_attempt_alive_that_was_taken_back(
@@ -45,7 +37,7 @@ def test_it_does_not_keep_an_attempt_alive_that_was_taken_back(
     attempt = make_attempt()
     attempts.end_attempt(attempt=attempt, status=AttemptStatus.LOST)
     with Heartbeat(held(attempt)) as beating:
-        wait_until(lambda: not beating.is_running())
+        wait_for("its end", lambda: not beating.is_running())
     assert Experiment.objects.get(pk=attempt.experiment_id).heartbeat_at == attempt.experiment.heartbeat_at
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import time
 import urllib.parse
+from functools import partial
 
 import pytest
 from PIL import Image
+
+from testing.watch_installation import wait_for
 
 pytestmark = pytest.mark.desktop
 FORM = "application/x-www-form-urlencoded"
@@ -65,9 +67,8 @@ def test_python_code_is_ended_with_its_children_at_the_timeout(desktop):
     )
     assert status == 500
     assert "no end after 1 s" in said["message"]
-    deadline = time.monotonic() + 60
-    while "sleep" in answer(desktop, "GET", "/health")[1]["programs"].values():
-        assert time.monotonic() < deadline
+    programs = lambda: answer(desktop, "GET", "/health")[1]["programs"].values()  # noqa: E731
+    wait_for("its end", lambda: "sleep" not in programs(), poll_s=0)
 
 
 def test_a_program_sees_nothing_of_the_interpreter_it_is_forked_from_and_a_reset_changes_nothing(desktop):
@@ -110,6 +111,10 @@ def test_the_screenshot_is_the_hosts_picture_with_the_pointer(desktop):
 TEXT = "Az09 <b> ~`|\\\"'@#{}[]$%^&*()_+-=;:,./? é ß ñ Ω Ж 中 🙂 €"
 
 
+def note(desktop) -> str:
+    return desktop.agent.get("~/note.txt").decode()
+
+
 def test_pyautogui_types_clicks_and_presses_in_an_editor(desktop):
     desktop.agent.put("~/note.txt", b"")
     desktop.agent.launch(["mousepad", f"{desktop.home}/note.txt"])
@@ -120,9 +125,7 @@ def test_pyautogui_types_clicks_and_presses_in_an_editor(desktop):
         "pyautogui.typewrite(['x', 'y', 'left', 'z']); pyautogui.hotkey('ctrl', 's')"
     )
     assert python(desktop, code).error == ""
-    deadline = time.monotonic() + 60
-    while (text := desktop.agent.get("~/note.txt").decode()) != f"{TEXT}\nxzy":
-        assert time.monotonic() < deadline, text
+    wait_for(partial(note, desktop), lambda: note(desktop) == f"{TEXT}\nxzy", poll_s=0)
 
 
 def test_more_characters_are_typed_than_the_keyboard_has_free_keys(desktop):
@@ -137,9 +140,7 @@ def test_more_characters_are_typed_than_the_keyboard_has_free_keys(desktop):
         code = "import pyautogui, time; pyautogui.FAILSAFE = False; time.sleep(1); pyautogui.write({!r})"
         assert python(desktop, code.format(text)).error == ""
     python(desktop, "import pyautogui; pyautogui.FAILSAFE = False; pyautogui.hotkey('ctrl', 's')")
-    deadline = time.monotonic() + 60
-    while (text := desktop.agent.get("~/note.txt").decode()) != wanted:
-        assert time.monotonic() < deadline, text
+    wait_for(partial(note, desktop), lambda: note(desktop) == wanted, poll_s=0)
 
 
 def test_pyautogui_knows_where_things_are(desktop):
@@ -172,19 +173,18 @@ def test_windows_are_found_activated_measured_and_closed_by_name(desktop):
     assert status == 200
     assert said["verification"] == {"window_exists": True, "command_success": True}
     assert answer(desktop, "POST", "/setup/activate_window", {"window_name": "ONE.txt"})[0] == 200
-    deadline = time.monotonic() + 60
-    while not next(w for w in desktop.windows() if "one.txt" in w.title).is_active:
-        assert time.monotonic() < deadline
+    ours = lambda: next(window for window in desktop.windows() if "one.txt" in window.title)  # noqa: E731
+    wait_for("the first to be active", lambda: ours().is_active, poll_s=0)
     form = urllib.parse.urlencode({"app_class_name": "mousepad"}).encode()
     status, raw = desktop.agent.call("POST", "/window_size", form, kind=FORM)
-    window = next(w for w in desktop.windows() if "one.txt" in w.title)
+    window = ours()
     assert json.loads(raw) == {"width": window.width, "height": window.height}
     wrong = {"window_name": "the term", "strict": True}
     assert answer(desktop, "POST", "/setup/close_window", wrong)[0] == 404
     right = {"window_name": "xterm", "by_class": True}
     assert answer(desktop, "POST", "/setup/close_window", right)[0] == 200
-    while any(w.title == "the terminal" for w in desktop.windows()):
-        assert time.monotonic() < deadline
+    titles = lambda: [window.title for window in desktop.windows()]  # noqa: E731
+    wait_for("its end", lambda: "the terminal" not in titles(), poll_s=0)
 
 
 def test_a_condition_that_never_holds_is_told_with_what_was_seen(desktop):

@@ -14,11 +14,13 @@ import time
 import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageChops
 
+from testing import watch_installation
 from testing.desk_host_process import running_host
 from tests.workers.conftest import ROOT
 from training.contracts.types import Action
@@ -32,6 +34,7 @@ TEMPLATES = os.environ.get("DESKHAND_TEMPLATES_DIR")
 SCREEN = (1280, 720)
 NS = {"st": "state", "cp": "component", "txt": "text"}
 LIMIT_S = 300.0
+wait_for = partial(watch_installation.wait_for, patience_s=LIMIT_S)
 """Under emulation on a busy machine an editor opens in half a minute."""
 
 
@@ -78,13 +81,6 @@ def form(guest, path: str, **fields: str) -> tuple[int, bytes]:
 
 def shell(guest, command: str) -> str:
     return guest.agent.execute(command, shell=True, timeout_s=LIMIT_S).output
-
-
-def wait_for(condition, what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.3)
 
 
 def test_the_machine_is_the_users_own_and_reaches_nothing(guest):
@@ -144,21 +140,21 @@ def test_programs_widgets_and_a_terminals_text_are_told(guest):
         "check_interval": 1,
     }
     assert ask(guest, "POST", "/setup/execute_with_verification", check)["verification"]["window_exists"]
-    wait_for(lambda: any("note.txt" in window.title for window in guest.windows()), "the editor is open")
+    wait_for("the editor is open", lambda: any("note.txt" in window.title for window in guest.windows()))
 
     def tree() -> ET.Element:
         return ET.fromstring(ask(guest, "GET", "/accessibility")["AT"])
 
     spaces = {key: f"https://accessibility.ubuntu.example.org/ns/{word}" for key, word in NS.items()}
     found = ".//application[@name='galculator']//*[@name='7']"
-    wait_for(lambda: tree().find(found) is not None, "the calculator's keys are told")
+    wait_for("the calculator's keys are told", lambda: tree().find(found) is not None)
     key = tree().find(found)
     assert key.get(f"{{{spaces['st']}}}showing") == "true"
     place = tuple(int(part) for part in key.get(f"{{{spaces['cp']}}}screencoord")[1:-1].split(", "))
     assert 0 < place[0] < SCREEN[0]
     texts = [node.text for node in tree().iterfind(".//application[@name='mousepad']//text")]
     assert "first\n" in texts
-    wait_for(lambda: ask(guest, "GET", "/terminal")["output"] == "the terminal speaks", "the terminal speaks")
+    wait_for("the terminal speaks", lambda: ask(guest, "GET", "/terminal")["output"] == "the terminal speaks")
     status, size = form(guest, "/window_size", app_class_name="galculator")
     assert status == 200
     assert json.loads(size)["width"] > 100
@@ -166,18 +162,18 @@ def test_programs_widgets_and_a_terminals_text_are_told(guest):
 
 def test_pyautogui_types_any_text_into_the_window_in_front(guest):
     ask(guest, "POST", "/setup/activate_window", {"window_name": "note.txt"})
-    wait_for(lambda: any(w.is_active and "note.txt" in w.title for w in guest.windows()), "it is in front")
+    wait_for("it is in front", lambda: any(w.is_active and "note.txt" in w.title for w in guest.windows()))
     code = (
         "pyautogui.hotkey('ctrl', 'End'); pyautogui.write('Grüße 日本 🙂 <b>'); pyautogui.hotkey('ctrl', 's')"
     )
     prefix = "import pyautogui; import time; pyautogui.FAILSAFE = False; "
     assert guest.agent.execute(["python", "-c", prefix + code], timeout_s=LIMIT_S).returncode == 0
     wanted = "first\nGrüße 日本 🙂 <b>".encode()
-    wait_for(lambda: guest.agent.get("~/Desktop/note.txt") == wanted, "the note is saved")
+    wait_for("the note is saved", lambda: guest.agent.get("~/Desktop/note.txt") == wanted)
     assert form(guest, "/file", file_path="/home/user/Desktop/note.txt") == (200, wanted)
     assert form(guest, "/file", file_path="/home/user/none")[0] == 404
     assert ask(guest, "POST", "/setup/close_window", {"window_name": "note.txt"})["status"] == "success"
-    wait_for(lambda: not any("note.txt" in w.title for w in guest.windows()), "the editor is closed")
+    wait_for("the editor is closed", lambda: not any("note.txt" in w.title for w in guest.windows()))
 
 
 def test_scripts_files_and_folders(guest):
@@ -198,7 +194,7 @@ def test_the_wallpaper_changes_and_is_answered(guest):
     guest.agent.put("/home/user/Pictures/w.png", buffer.getvalue())
     ask(guest, "POST", "/setup/change_wallpaper", {"path": "/home/user/Pictures/w.png"})
     assert raw(guest, "POST", "/wallpaper") == (200, buffer.getvalue())
-    wait_for(lambda: guest.console.color_at(SCREEN[0] - 10, 20) == "#884422", "the desktop shows it")
+    wait_for("the desktop shows it", lambda: guest.console.color_at(SCREEN[0] - 10, 20) == "#884422")
 
 
 def test_a_recording_is_made_where_ffmpeg_is_or_refused_with_the_reason(guest):
@@ -213,4 +209,4 @@ def test_a_recording_is_made_where_ffmpeg_is_or_refused_with_the_reason(guest):
 
 def test_what_programs_leave_behind_is_collected(guest):
     shell(guest, "for i in 1 2 3 4 5; do setsid sh -c 'sleep 0.2 & exit' & done; sleep 1")
-    wait_for(lambda: shell(guest, "ps -eo stat= | grep -c Z").strip() == "0", "no zombie is left")
+    wait_for("no zombie is left", lambda: shell(guest, "ps -eo stat= | grep -c Z").strip() == "0")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+
+from testing.watch_installation import wait_for
 
 LIMIT_S = 60.0
 
@@ -13,7 +13,5 @@ LIMIT_S = 60.0
 def test_orphans_that_end_are_collected(desktop):
     leave = "for i in 1 2 3 4 5; do setsid sh -c 'sleep 0.05 & exit' & done; sleep 0.3"
     desktop.agent.execute(leave, shell=True)
-    deadline = time.monotonic() + LIMIT_S
-    while "Z" in (states := desktop.agent.execute("ps -eo stat=", shell=True).output):
-        assert time.monotonic() < deadline, states
-        time.sleep(0.05)
+    states = lambda: desktop.agent.execute("ps -eo stat=", shell=True).output  # noqa: E731
+    wait_for(states, lambda: "Z" not in states(), patience_s=LIMIT_S, poll_s=0.05)

@@ -1,11 +1,12 @@
 """A weak evaluator on a real desktop: attacked, exploited, patched; and patches that do not count."""
 
-import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from testing.factories import make_user
+from testing.watch_installation import wait_for
 from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
 from webapp.accounts.models import Role
@@ -39,10 +40,8 @@ IMPOSSIBLE = NOTE.evaluator | {"expected": {"type": "inline", "content": "red he
 
 
 def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 240
-    while not holds():
-        assert time.monotonic() < deadline, list(Trajectory.objects.values_list("status", "error"))
-        time.sleep(0.3)
+    errors = partial(list, Trajectory.objects.values_list("status", "error"))
+    wait_for(errors, holds, patience_s=240)
 
 
 def done(group: Group) -> None:

@@ -1,10 +1,11 @@
 """Milestones on a real desktop: seen while the oracle works, kept with their turn, shown in the viewer."""
 
-import time
+from functools import partial
 
 import pytest
 
 from testing.factories import make_user
+from testing.watch_installation import wait_for
 from training.content.task_sets.first_desk import generate
 from training.contracts.milestone import Milestone
 from training.contracts.types import Purpose, Source
@@ -29,10 +30,8 @@ def test_a_milestone_is_seen_behind_the_turn_that_reached_it(transactional_db, e
     (task,) = write_tasks(task_set=task_set, tasks=[NOTE.model_copy(update={"milestones": MILESTONES})]).rows
     asked = GroupSpec(task=task, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
     group = create_group(request=asked, team_id=team.pk)
-    deadline = time.monotonic() + 240
-    while Group.objects.get(pk=group.pk).finished_at is None:
-        assert time.monotonic() < deadline, list(Trajectory.objects.values_list("status", "error"))
-        time.sleep(0.3)
+    errors = partial(list, Trajectory.objects.values_list("status", "error"))
+    wait_for(errors, lambda: Group.objects.get(pk=group.pk).finished_at, patience_s=240)
     run = Trajectory.objects.get()
     (reached,) = run.milestones
     assert run.score == 1.0

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from testing import watch_installation
 from testing.desk_host_process import HostFailed, running_host, start_host, stop_host
 from tests.workers.conftest import ROOT
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
@@ -27,15 +29,7 @@ from workers.processes.process_group import start_ticks
 
 pytestmark = pytest.mark.desktop
 SPEC = DesktopSpec()
-
-
-def eventually(condition, what: str, limit_s: float = 60.0):
-    """Wait for a condition and return its value."""
-    deadline = time.monotonic() + limit_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.02)
-    return value
+wait_for = partial(watch_installation.wait_for, poll_s=0.02)
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -79,7 +73,7 @@ def test_a_lease_that_nobody_renews_expires_and_its_desktop_is_cleaned(short_dir
     with running_host(short_dir) as client:
         lease = client.acquire("x11", SPEC, holder="gone", ttl_s=3)
         DesktopEnv(client, lease).agent.put("~/left.txt", b"x")
-        eventually(lambda: client.list()[0].phase is Phase.READY, "the desktop is free again")
+        wait_for("the desktop is free again", lambda: client.list()[0].phase is Phase.READY)
         with pytest.raises(EnvError, match="lease has expired") as caught:
             client.renew(lease.lease_id)
         assert caught.value.kind is ErrorKind.QUOTA
@@ -111,7 +105,7 @@ def test_a_desktop_that_dies_is_noticed_explained_and_rebuilt_by_the_next_reset(
         rows = [r for r in desk_client.list() if r.info.desktop_id == row.info.desktop_id]
         return rows[0] if rows[0].phase is Phase.DEAD else None
 
-    dead = eventually(dead_row, "the host notices")
+    dead = wait_for("the host notices", dead_row)
     assert "died: it ended with code -9" in dead.reason
     with pytest.raises(EnvError, match="died: it ended with code -9") as caught:
         desktop.observe()
@@ -129,7 +123,7 @@ def test_a_desktop_that_eats_memory_is_ended_and_says_so(short_dir):
         with DesktopEnv(client, lease) as env:
             script = "import time; b = bytearray(400 << 20); time.sleep(100)"
             env.agent.launch(["/usr/bin/python3", "-c", script])
-            ended = eventually(lambda: client.why_dead(lease.desktop.desktop_id), "the desktop is ended")
+            ended = wait_for("the desktop is ended", lambda: client.why_dead(lease.desktop.desktop_id))
             assert "MiB of memory" in ended or "code" in ended  # the host's own check, or the kernel's group
             assert env.reset().rebuilt
 
@@ -181,7 +175,7 @@ def test_sigkill_of_the_host_ends_every_desktop_and_the_next_host_sweeps_the_res
     members = family(process.pid)
     process.kill()
     process.wait()
-    eventually(lambda: are_gone(members), "all desktops ended with their host")
+    wait_for("all desktops ended with their host", lambda: are_gone(members))
     assert len(list((short_dir / "pids").iterdir())) == 1, "the record survives for the sweep"
     with running_host(short_dir) as client:
         assert client.list() == []
@@ -240,7 +234,7 @@ def test_the_client_says_what_to_do_without_a_host_and_finds_one_that_came_back(
         client.health()
     for _ in range(2):
         process, other = start_host(short_dir)
-        eventually(lambda: can_ask(client), "the client reaches the new host")
+        wait_for("the client reaches the new host", lambda: can_ask(client))
         other.close()
         stop_host(process)
 

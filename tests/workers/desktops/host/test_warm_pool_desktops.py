@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import pytest
 
+from testing import watch_installation
 from testing.desk_host_process import running_host
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.host.client import DeskHostClient
@@ -23,14 +24,7 @@ pytestmark = pytest.mark.desktop
 SPEC = DesktopSpec()
 PATIENCE_S = 60
 T = TypeVar("T")
-
-
-def eventually(condition: Callable[[], T], what: str) -> T:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.05)
-    return value
+wait_for = partial(watch_installation.wait_for, poll_s=0.02)
 
 
 def phases(client: DeskHostClient) -> dict[str, Phase]:
@@ -42,11 +36,11 @@ def test_a_desktop_that_dies_is_replaced_and_its_holder_gets_the_new_one_without
         lease = client.acquire("x11", SPEC, holder="a", ttl_s=60)
         row = client.list()[0]
         os.kill(row.pid, signal.SIGKILL)
-        eventually(lambda: Phase.DEAD in phases(client).values(), "the host notices")
+        wait_for("the host notices", lambda: Phase.DEAD in phases(client).values())
         client.release(lease.lease_id)
-        ready = eventually(
-            lambda: [name for name, phase in phases(client).items() if phase is Phase.READY],
+        ready = wait_for(
             "a new one is ready",
+            lambda: [name for name, phase in phases(client).items() if phase is Phase.READY],
         )
         again = client.acquire("x11", SPEC, holder="a", ttl_s=60)
         assert again.desktop.desktop_id in ready
@@ -57,7 +51,7 @@ def test_what_nobody_needs_is_given_up(short_dir):
     with running_host(short_dir, "--idle-s", "0.5", "--warm-limit", "0") as client:
         client.create("x11", SPEC)
         client.create("x11", SPEC)
-        eventually(lambda: client.list() == [], "idle desktops are given up")
+        wait_for("idle desktops are given up", lambda: client.list() == [])
         assert client.watch().leaks == []
 
 
@@ -82,15 +76,15 @@ def test_quarantine_takes_a_desktop_from_its_holder_and_keeps_it_as_it_is(short_
         assert env.agent.get("~/evidence.txt") == b"what happened", "nobody cleaned it"
 
         os.kill(row.pid, signal.SIGKILL)
-        dead = eventually(
-            lambda: [r for r in client.list() if r.info.desktop_id == desktop_id and r.phase is Phase.DEAD],
+        dead = wait_for(
             "its end is noticed",
+            lambda: [r for r in client.list() if r.info.desktop_id == desktop_id and r.phase is Phase.DEAD],
         )
         assert dead[0].quarantine == "froze twice", "even dead it is kept"
         client.release_desktop(desktop_id)
-        eventually(
-            lambda: desktop_id not in phases(client) or phases(client)[desktop_id] is Phase.READY,
+        wait_for(
             "released, it is clean again or given up",
+            lambda: desktop_id not in phases(client) or phases(client)[desktop_id] is Phase.READY,
         )
 
 
@@ -117,10 +111,10 @@ def test_a_draining_host_gives_up_what_is_free_and_leases_nothing_new(short_dir)
         with pytest.raises(EnvError, match="drained") as caught:
             client.acquire("x11", SPEC, holder="b", ttl_s=60)
         assert caught.value.kind is ErrorKind.QUOTA
-        eventually(lambda: len(client.list()) == 1, "the free desktop is given up")
+        wait_for("the free desktop is given up", lambda: len(client.list()) == 1)
         assert client.renew(lease.lease_id).holder == "a", "leases go on"
         client.release(lease.lease_id)
-        eventually(lambda: client.list() == [], "and it runs empty")
+        wait_for("and it runs empty", lambda: client.list() == [])
         client.drain(False)
         client.acquire("x11", SPEC, holder="b", ttl_s=60)
 
@@ -167,15 +161,15 @@ def test_processes_and_folders_that_no_desktop_accounts_for_are_counted_as_leaks
         idle = "import sys, time; time.sleep(1000)"
         process = subprocess.Popen([sys.executable, "-c", idle, str(stray / "disk.qcow2")])
         try:
-            eventually(
+            wait_for(
+                "both are counted",
                 lambda: (
                     {(leak.kind, leak.name.partition(":")[0]) for leak in client.watch().leaks}
                     == {("folder", "dffffff-1"), ("process", "dffffff-1")}
                 ),
-                "both are counted",
             )
         finally:
             process.kill()
             process.wait()
         stray.rmdir()
-        eventually(lambda: client.watch().leaks == [], "the counter goes back to 0")
+        wait_for("the counter goes back to 0", lambda: client.watch().leaks == [])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from django.utils import timezone
 
 from testing.desk_host_process import running_host
 from testing.factories import make_experiment
+from testing.watch_installation import wait_for
 from tests.workers.desktops.qemu.test_desktops import OPTIONS, pytestmark, qemus
 from tests.workers.env.test_branch_episodes import branch_of, run_all
 from training.content.task_sets.first_desk import generate
@@ -96,7 +96,4 @@ def test_a_task_is_branched_in_the_middle_and_solved_from_there_each_time(host):
     created = {kept.name: kept.created_at for kept in old.values()}
     client.drop_snapshots(unknown_snapshots(identity.current().host, created, timezone.now()))
     assert client.snapshots() == {}
-    deadline = time.monotonic() + 60
-    while (leaks := client.watch().leaks) and time.monotonic() < deadline:
-        time.sleep(1)
-    assert leaks == []
+    wait_for(lambda: client.watch().leaks, lambda: not client.watch().leaks)

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from testing.desk_host_process import running_host, start_host, stop_host
+from testing.watch_installation import wait_for
 from tests.workers.desktops.qemu.test_desktops import OPTIONS, TEMPLATES, ask, leased, pytestmark, qemus
 from training.contracts.types import Action
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
@@ -156,10 +156,8 @@ def test_a_machine_that_dies_while_it_is_saved_leaves_nothing_behind(host):
         os.kill(pid, signal.SIGSTOP)  # it cannot answer, so the saving is under way when it dies
         with ThreadPoolExecutor(1) as pool:
             taking = pool.submit(env.snapshot, "never finished")
-            deadline = time.monotonic() + 60
-            while not list((folder / "snapshots" / "qemu").glob(".making-*")):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            making = (folder / "snapshots" / "qemu").glob
+            wait_for("the saving", lambda: list(making(".making-*")), poll_s=0.02)
             os.kill(pid, signal.SIGKILL)
             with pytest.raises(EnvError) as lost:
                 taking.result(120)

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from testing.desk_host_process import running_host, start_host, stop_host
+from testing.watch_installation import wait_for
 from tests.workers.conftest import ROOT
 from training.contracts.types import Action
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
@@ -211,16 +212,11 @@ def test_a_starved_guest_loses_no_key(machine):
     text = "The quick brown fox jumps over 13 lazy dogs, and 4 more. " * 4
     machine.agent.launch(["xterm", "-e", "stty -icanon -echo; cat > typed"])
     machine.wait_for_window("xterm", timeout_s=60)
-    deadline = time.monotonic() + 60
-    while ask(machine, "ls typed") != "typed" and time.monotonic() < deadline:
-        time.sleep(0.2)  # the terminal reads only now
+    wait_for("the terminal to read", lambda: ask(machine, "ls typed") == "typed")
     machine.observe(SettleLimits(quiet_s=0.5, limit_s=10))
     with starved(machine):
         machine.act(Action(kind="type", text=text))
-    deadline = time.monotonic() + 60
-    while (typed := ask(machine, "cat typed")) != text.strip() and time.monotonic() < deadline:
-        time.sleep(0.5)
-    assert typed == text.strip()
+    wait_for(lambda: ask(machine, "cat typed"), lambda: ask(machine, "cat typed") == text.strip())
 
 
 def test_the_guest_reaches_nothing(machine):
@@ -298,10 +294,7 @@ def test_a_killed_machine_is_noticed_explained_and_replaced(vm_client, machine):
     machine.observe()
     row = row_of(vm_client, machine)
     os.kill(row.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while row_of(vm_client, machine).phase is not Phase.DEAD:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for("the notice", lambda: row_of(vm_client, machine).phase is Phase.DEAD, poll_s=0.05)
     with pytest.raises(EnvError, match="QEMU ended with code -9") as caught:
         machine.observe()
     assert caught.value.kind is ErrorKind.INFRA
@@ -333,10 +326,7 @@ def test_a_killed_host_takes_its_machines_along_and_the_next_host_removes_the_re
     finally:
         process.kill()
         process.wait()
-    deadline = time.monotonic() + 30
-    while qemus(short_dir):
-        assert time.monotonic() < deadline, "a machine outlived its host"
-        time.sleep(0.05)
+    wait_for("the end of the host's machines", lambda: not qemus(short_dir), poll_s=0.05)
     assert refuses(endpoints.agent)
     assert list((short_dir / "d").iterdir())
     process, client = start_host(short_dir, *OPTIONS)
