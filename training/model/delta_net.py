@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from packaging.version import Version
 from torch.nn import functional
+from transformers.activations import ACT2FN
 from transformers.models.qwen3_5.modeling_qwen3_5 import l2norm, torch_chunk_gated_delta_rule
 
 from training.model.packed_attention import Bounds
@@ -61,12 +62,14 @@ def use_bounded_state(text: Any) -> None:
     """Make the blocks of a text model that keep a state read sequence bounds."""
     for layer in text.layers:
         if hasattr(layer, "linear_attn"):
+            layer.linear_attn.act = ACT2FN[layer.linear_attn.activation]
             layer.linear_attn.forward = types.MethodType(delta_net, layer.linear_attn)
 
 
 def delta_net(self: Any, hidden_states: torch.Tensor, packed: Bounds | None = None, **_: Any) -> torch.Tensor:
     """In place of transformers' forward, without a cache. [B, T, hidden] -> [B, T, hidden]"""
-    mixed = convolved(self.in_proj_qkv(hidden_states), self.conv1d.weight, _since(hidden_states, packed))
+    mixed = self.in_proj_qkv(hidden_states)
+    mixed = self.act(convolved(mixed, self.conv1d.weight, _since(hidden_states, packed))).to(mixed.dtype)
     keys, values = (self.num_k_heads, self.head_k_dim), (self.num_v_heads, self.head_v_dim)
     query, key, value = (
         part.unflatten(-1, shape)
@@ -88,7 +91,7 @@ def delta_net(self: Any, hidden_states: torch.Tensor, packed: Bounds | None = No
 
 
 def convolved(mixed: torch.Tensor, weight: torch.Tensor, since: torch.Tensor) -> torch.Tensor:
-    """SiLU of each channel's sum over the last tokens of its own sequence. [B, T, C], weight [C, 1, width]
+    """Each channel's sum over the last tokens of its own sequence, fp32. [B, T, C], weight [C, 1, width]
 
     Sums of shifted copies: compiled they are one pass, where a convolution of single channels is slow.
     """
@@ -96,7 +99,7 @@ def convolved(mixed: torch.Tensor, weight: torch.Tensor, since: torch.Tensor) ->
     total = wide * taps[0]
     for back, tap in enumerate(taps[1:], 1):
         total = total + torch.where((since >= back)[:, None], wide.roll(back, dims=1), 0.0) * tap
-    return functional.silu(total).to(mixed.dtype)
+    return total
 
 
 @torch.compiler.disable  # bounds are no tensors

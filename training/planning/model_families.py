@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training.planning.model_json import read_object, text_part, vision_part
-from training.planning.model_settings import refused_setting
+from training.planning.model_json import ATTENTION, STATE, block_kinds, read_object, text_part, vision_part
+from training.planning.model_settings import refused_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ def family_of_config(config: dict[str, Any]) -> ModelFamily:
             f"{model_type}: config.json names code of its own ({code}), which is never run; choose a model "
             "that transformers knows by itself"
         )
-    if (refused := refused_setting(model_type, config, text_part(config))) is not None:
-        raise UnsupportedModel(f"{model_type}: {refused}")
+    if (refused := next(refused_settings(model_type, config), None)) is not None:
+        raise UnsupportedModel(f"{model_type}: config.json has {refused}")
     return family
 
 
@@ -120,11 +120,11 @@ def family_of_folder(folder: str | Path) -> ModelFamily:
 
 def unnamed_interval(folder: str | Path) -> int | None:
     """Each how many-th block attends, where the config lists the blocks alone; None = nothing is missing."""
-    text = text_part(read_object(Path(folder) / "config.json"))
-    kinds = text.get("layer_types") or ()
-    if "linear_attention" not in kinds or "full_attention_interval" in text:
+    config = read_object(Path(folder) / "config.json")
+    kinds = block_kinds(config)
+    if STATE not in kinds or ATTENTION not in kinds or "full_attention_interval" in text_part(config):
         return None
-    return list(kinds).index("full_attention") + 1
+    return kinds.index(ATTENTION) + 1
 
 
 def image_factor(folder: str | Path) -> int | None:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+STATE, ATTENTION = "linear_attention", "full_attention"
+
 
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in `path`. Raises ValueError that names the file, and OSError."""
@@ -34,3 +36,18 @@ def is_tied(config: dict[str, Any]) -> bool:
     return bool(
         config.get("tie_word_embeddings") or (is_old and text_part(config).get("tie_word_embeddings"))
     )
+
+
+def block_kinds(config: dict[str, Any]) -> list[str]:
+    """What each text block does, as transformers reads it: STATE = it keeps one, and no keys and values."""
+    text = text_part(config)
+    if isinstance(kinds := text.get("layer_types"), list):
+        return kinds
+    count, interval = text.get("num_hidden_layers", 0), text.get("full_attention_interval", 4)
+    has_states = str(config.get("model_type")).startswith("qwen3_5")
+    return [STATE if has_states and (number + 1) % interval else ATTENTION for number in range(count)]
+
+
+def num_experts(text: dict[str, Any]) -> int:
+    """Of each block; 0 = it is dense. transformers writes it under the second name."""
+    return int(text.get("num_experts") or text.get("num_local_experts") or 0)

@@ -1,73 +1,117 @@
-"""Settings of a config.json that change what a model computes, and that no family here computes.
+"""Settings of a config.json that no family here computes, or that transformers makes no model of.
 
 They are refused before anything is queued: trained as if they were not there, the model would be another.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-ROPES = ("default", "mrope", "linear", "yarn", "llama3")
-"""Rotations that depend on a token's position alone; others also depend on the longest row of a batch."""
-MAY_BE_NULL = ("num_key_value_heads", "head_dim")
+from training.planning.model_json import ATTENTION, STATE, block_kinds, text_part, vision_part
+
+ROPES: dict[str, tuple[str, ...]] = {
+    **{"default": (), "linear": ("factor",), "yarn": ("factor",)},
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+}
+"""Rotations that depend on a token's position alone, as others do on the longest row, and what each needs."""
+NUMBERS = ("rope_theta", *ROPES["llama3"], "original_max_position_embeddings")
+SECTION = [16, 24, 24]
+"""Pairs of a head that time, height and width turn: of Qwen2.5-VL, where its config does not say."""
 COUNTS = (
     *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size"),
-    *MAY_BE_NULL,
+    *("num_key_value_heads", "head_dim", "full_attention_interval"),
 )
 """Keys that the shape of a model is made of."""
+MAY_BE_NULL = {
+    "num_key_value_heads": ("qwen3", "qwen2", "llama", "qwen3_vl", "qwen2_5_vl"),
+    "head_dim": ("llama", "mistral", "qwen3_vl_moe", "qwen2_5_vl"),
+}
+"""Some of them, by the types that make one of the other keys then."""
+DIVIDE = {
+    "num_key_value_heads": "num_attention_heads",
+    "linear_num_key_heads": "linear_num_value_heads",
+    "num_heads": "hidden_size",
+}
+"""Numbers that divide another one; the last is a vision tower's."""
+KERNELS = (None, "sdpa", "eager")
+ONLY: dict[str, tuple[object, object, str]] = {
+    "attention_dropout": (0, None, "set it to 0: the trainer would score other tokens than are sampled"),
+    "return_dict": (True, True, "set it to true"),
+    "output_router_logits": (False, False, "set it to false, nothing here balances experts"),
+}
+"""The two values that a key may have, its default first, and what to do about anything else."""
+KINDS = {"tie_word_embeddings": bool, "rms_norm_eps": float, "image_token_id": int, "video_token_id": int}
 
 
-def refused_setting(model_type: str, config: Mapping[str, Any], text: Mapping[str, Any]) -> str | None:
-    """Which key of config.json is not supported and what to do; `text`: its part about the text model."""
+def refused_settings(model_type: str, config: dict[str, Any]) -> Iterator[str]:
+    """Which keys of config.json are not supported, and what to do."""
+    text, tower = text_part(config), vision_part(config)
     if config.get("quantization_config") or text.get("quantization_config"):
-        return (
-            "config.json has a quantization_config, and quantised weights cannot be trained; choose the "
-            "model's folder in bfloat16"
-        )
-    if _has_windows(model_type, text):
-        return (
-            "config.json asks for sliding windows of attention, which are not supported; choose a model "
-            "whose blocks all attend to everything before"
-        )
-    if (rope := _rope(text)) is not None:
-        return rope
-    if dropout := text.get("attention_dropout"):
-        return (
-            f"config.json has attention_dropout {dropout}: the trainer would score other tokens than the "
-            "engine samples; set it to 0"
-        )
-    return _wrong_count(text)
+        yield "a quantization_config, and quantised weights cannot be trained: choose the model in bfloat16"
+    yield from _numbers(model_type, text, tower)
+    yield from _blocks(model_type, config, text)
+    yield from _rope(model_type, text)
+    for part in (config, text):
+        for key, (default, other, remedy) in ONLY.items():
+            if part.get(key, default) not in (default, other):
+                yield f"{key} {part[key]!r}: {remedy}"
+        for key, kind in KINDS.items():
+            if key in part and type(part[key]) is not kind:
+                yield f"{key} {part[key]!r}, and transformers takes a {kind.__name__} alone"
+    kernels = config.get("attn_implementation", config.get("_attn_implementation"))
+    if kernels not in KERNELS:
+        yield f"attn_implementation {kernels}: take it out, the trainer chooses its kernels by itself"
 
 
-def _has_windows(model_type: str, text: Mapping[str, Any]) -> bool:
-    """Whether a block sees only the last tokens."""
+def _numbers(model_type: str, text: Mapping[str, Any], tower: Mapping[str, Any]) -> Iterator[str]:
+    for key in COUNTS:
+        value = text.get(key, 1)
+        may_be = value is None and model_type in MAY_BE_NULL.get(key, ())
+        if not may_be and (type(value) is not int or value <= 0):
+            yield f"{key} {value!r}, which is no positive number"
+    for key, whole in DIVIDE.items():
+        for part in (text, tower):
+            if part.get(key) and part.get(whole, 0) % part[key]:
+                yield f"{whole} {part[whole]}, which is no multiple of {key} {part[key]}"
+    for key, whole in (("pad_token_id", "vocab_size"), ("num_experts_per_tok", "num_experts")):
+        if (text.get(key) or 0) > text.get(whole, math.inf) - (key == "pad_token_id"):
+            yield f"{key} {text[key]}, and {whole} is {text[whole]}"
+
+
+def _blocks(model_type: str, config: dict[str, Any], text: Mapping[str, Any]) -> Iterator[str]:
+    """What speaks against the kinds of the blocks."""
+    kinds, has_states = block_kinds(config), model_type.startswith("qwen3_5")
+    has_windows = text.get("use_sliding_window") and not text.get("layer_types")
     if model_type == "mistral":
         # Of a config without this key transformers makes windows of 4096 tokens.
-        return "sliding_window" not in text or text["sliding_window"] is not None
-    if "layer_types" in text and text["layer_types"]:
-        return any(kind not in ("full_attention", "linear_attention") for kind in text["layer_types"])
-    return bool(text.get("use_sliding_window"))
+        has_windows = text.get("sliding_window", 4096) is not None
+    if has_windows or "sliding_attention" in kinds:
+        yield "sliding windows of attention: choose a model whose blocks all attend to everything before"
+    if other := set(kinds) - {ATTENTION, STATE if has_states else ATTENTION}:
+        yield f"{other.pop()} in layer_types, which no block of {model_type} does here: choose another model"
+    if len(kinds) != text.get("num_hidden_layers", len(kinds)):
+        yield f"{len(kinds)} layer_types for num_hidden_layers {text['num_hidden_layers']}: name one for each"
 
 
-def _rope(text: Mapping[str, Any]) -> str | None:
+def _rope(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
     """What speaks against the rotation of queries and keys."""
-    for key in ("rope_parameters", "rope_scaling"):
-        values = text.get(key)
-        if not isinstance(values, Mapping):
-            continue
+    ropes = ROPES | ({"mrope": ()} if model_type == "qwen2_5_vl" else {})
+    found = {key: text[key] for key in ("rope_parameters", "rope_scaling") if isinstance(text.get(key), dict)}
+    for key, values in found.items():
         kind = str(values.get("rope_type") or values.get("type") or "default")
-        if kind not in ROPES:
-            return (
-                f"config.json has {key} of type {kind}, which is not supported; choose a model with one of "
-                f"{', '.join(ROPES)}"
-            )
-    return None
-
-
-def _wrong_count(text: Mapping[str, Any]) -> str | None:
-    for key in COUNTS:
-        value = text.get(key)
-        if key not in text or (value is None and key in MAY_BE_NULL):
-            continue
-        if type(value) is not int or value <= 0:
-            return f"config.json has {key} {value!r}, which is no positive number"
-    return None
+        if kind not in ropes:
+            yield f"{key} of type {kind}, which is not supported; choose one of {', '.join(ropes)}"
+        elif lacking := [name for name in ropes[kind] if name not in values]:
+            yield f"{key} of type {kind} without {', '.join(lacking)}: add it as it was published"
+        for name, value in values.items():
+            if isinstance(value, dict):
+                yield f"{key} of its own for {name}: write its keys in place of it, for all blocks"
+            elif name in NUMBERS and not (type(value) in (int, float) and value > 0):
+                yield f"{key} with {name} {value!r}, which is no positive number"
+        if len(values.get("mrope_section", SECTION)) != len(SECTION):
+            yield f"{key} with mrope_section {values['mrope_section']}: three numbers of pairs are needed"
+    if model_type == "qwen2_5_vl":
+        section = next((one["mrope_section"] for one in found.values() if "mrope_section" in one), SECTION)
+        pairs = text.get("hidden_size", 0) // text.get("num_attention_heads", 1) // 2
+        if pairs and sum(section) != pairs:
+            yield f"mrope_section {section} and {pairs} pairs in each head: add the one that was published"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from training.planning.model_json import is_tied, text_part, vision_part
+from training.planning.model_json import STATE, block_kinds, is_tied, num_experts, text_part, vision_part
 
 MERGED = 4
 """Patches per image token."""
@@ -108,7 +108,7 @@ def shape_of(config: dict[str, Any], num_counted: int = 0) -> ModelShape:
         cached=int(text.get("num_key_value_heads") or heads) * head_width or width,
         vocabulary=int(text.get("vocab_size", 0)),
         is_tied=is_tied(config),
-        experts=int(text.get("num_experts", 0)),
+        experts=num_experts(text),
         expert_inner=int(text.get("moe_intermediate_size", 0)),
         experts_per_token=int(text.get("num_experts_per_tok", 0)),
         vision_width=int(vision.get("hidden_size", 0)),
@@ -117,7 +117,7 @@ def shape_of(config: dict[str, Any], num_counted: int = 0) -> ModelShape:
         vision_matrices=3 if "fullatt_block_indexes" in vision else 2,
         patch_values=3 * int(vision.get("temporal_patch_size", 2)) * int(vision.get("patch_size", 16)) ** 2,
         num_deepstack=len(vision.get("deepstack_visual_indexes", ())),
-        state_layers=list(text.get("layer_types") or ()).count("linear_attention"),
+        state_layers=block_kinds(config).count(STATE),
         state_keys=keys * int(text.get("linear_key_head_dim", 0)),
         state_values=values * int(text.get("linear_value_head_dim", 0)),
         state_heads=values,

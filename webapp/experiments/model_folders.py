@@ -1,5 +1,6 @@
 """Checkpoint folders as `model.path` names them, and the shapes in them."""
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from django.conf import settings
 from training.planning.model_folders import find_folder
 from training.planning.model_json import read_object
 from training.planning.model_shape import ModelShape, shape_of
-from training.planning.weight_files import stored_tensors
+from training.planning.weight_files import StoredTensor
 
 SHIPPED_MODELS = Path(settings.BASE_DIR) / "training" / "checkpoints_shipped"
 TINY_SHAPE = ModelShape(
@@ -22,7 +23,7 @@ def model_folder(path: str) -> Path | None:
     return find_folder(path, shipped=SHIPPED_MODELS, data=Path(settings.DATA_DIR))
 
 
-def model_shape(folder: Path) -> ModelShape:
-    """Sizes from config.json and the weight files' headers. Raises ValueError for an unreadable folder."""
-    counted = sum(prod(tensor.shape) for tensor in stored_tensors(folder).values())
+def model_shape(folder: Path, tensors: Mapping[str, StoredTensor]) -> ModelShape:
+    """Sizes from config.json and the headers of the weights. Raises ValueError and OSError."""
+    counted = sum(prod(tensor.shape) for tensor in tensors.values())
     return shape_of(read_object(folder / "config.json"), counted)

@@ -32,8 +32,9 @@ def engine(folder: Path) -> TransformersEngine:
     return TransformersEngine(folder, Renderer.from_folder(folder, config.model, config.prompt), seed=2)
 
 
-def test_packed_sequences_are_what_transformers_makes_of_each_alone(folder: Path) -> None:
-    ours, plain = (AutoModelForCausalLM.from_pretrained(folder).model for _ in range(2))
+@pytest.mark.parametrize("act", ["silu", "gelu"])
+def test_packed_sequences_are_what_transformers_makes_of_each_alone(folder: Path, act: str) -> None:
+    ours, plain = (AutoModelForCausalLM.from_pretrained(folder, hidden_act=act).model for _ in range(2))
     use_bounded_state(ours)
     row = torch.randn(1, sum(LENGTHS), 64, generator=torch.Generator().manual_seed(1))
     starts = torch.tensor([0, *LENGTHS]).cumsum(0).int()

@@ -236,8 +236,6 @@ def test_every_row_of_the_table_has_its_file() -> None:
     [
         ({"model_type": "gemma3"}, r"gemma3 is not supported.*Qwen3-VL.*Qwen2\.5-VL.*qwen3, qwen2, llama"),
         ({"hidden_size": 3}, r"model_type is missing in config\.json"),
-        ({"model_type": "qwen2", "use_sliding_window": True}, "qwen2: .*sliding windows"),
-        ({"model_type": "mistral", "sliding_window": 4096}, "mistral: .*sliding windows"),
         (
             {"model_type": "qwen3", "auto_map": {"AutoModelForCausalLM": "modeling_own.Own"}},
             "qwen3: .*code of its own .*AutoModelForCausalLM.* never run",

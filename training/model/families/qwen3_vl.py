@@ -16,10 +16,8 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextDecoderLay
 
 from training.model.families.contract import TowerInputs
 from training.model.families.qwen_vision import QwenVision
+from training.planning.model_weights import EXPERTS
 from training.render.rendered_sequence import Grid
-
-EXPERTS = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")
-"""How the names of the experts' tensors end."""
 
 
 class Qwen3VL(QwenVision):

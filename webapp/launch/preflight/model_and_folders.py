@@ -1,7 +1,7 @@
 """Pre-flight: are the model and the KL reference there, and can checkpoints be written?"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from training.planning.model_folders import TINY_RANDOM, NotInHubCache, cached_s
 from training.planning.model_json import read_object, text_part
 from training.planning.model_tokens import missing_tokens
 from training.planning.model_weights import targets_without_layer, weight_problem
+from training.planning.weight_files import StoredTensor, stored_tensors
 from webapp.experiments.model_folders import TINY_SHAPE, model_folder, model_shape
 from webapp.launch.preflight.check import Check
 from webapp.launch.preflight.hosts import asked_hosts, missing_here
@@ -39,28 +40,31 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
             yield from memory_checks(config, shape)
         return
     try:
-        refusals = list(family_checks(config, folder))
-        shape = model_shape(folder) if not refusals else None
+        tensors = stored_tensors(folder)
+        refusals = list(family_checks(config, folder, tensors))
+        shape = model_shape(folder, tensors) if not refusals else TINY_SHAPE
     except (ValueError, KeyError, TypeError, OSError) as error:
         yield Check("bad", "Model cannot be read", str(error), "model.path")
         return
-    if shape is None:
-        yield from refusals
+    yield from refusals
+    if refusals:
         return
     yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
     yield from kernel_checks(config, family_of_folder(folder))
-    yield from adapter_checks(config, folder)
+    yield from adapter_checks(config, folder.name, tensors)
     yield from memory_checks(config, shape)
 
 
-def family_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
+def family_checks(
+    config: ExperimentConfig, folder: Path, tensors: Mapping[str, StoredTensor]
+) -> Iterator[Check]:
     """What speaks against the model's family; nothing where all is well. Raises ValueError and OSError."""
     try:
         family = family_of_folder(folder)
     except UnsupportedModel as error:
         yield Check("bad", "Model is not supported", f"{error}.", "model.path")
         return
-    if (wrong := weight_problem(folder, family)) is not None:
+    if (wrong := weight_problem(folder, family, tensors)) is not None:
         yield Check("bad", "Weights do not fit the model", f"{wrong}.", "model.path")
     if (missing := missing_tokens(folder, family)) is not None:
         yield Check("bad", "Tokenizer does not fit the model", f"{missing}.", "model.path")
@@ -94,13 +98,13 @@ def _sglang_checks(config: ExperimentConfig, folder: Path, family: ModelFamily) 
         yield Check("bad", "SGLang cannot read this config.json", text, "model.path")
 
 
-def adapter_checks(config: ExperimentConfig, folder: Path) -> Iterator[Check]:
+def adapter_checks(config: ExperimentConfig, model: str, weights: Iterable[str]) -> Iterator[Check]:
     """Whether each name of `lora.targets` is a layer's."""
-    unknown = targets_without_layer(folder, config.lora.targets) if config.lora.rank else []
+    unknown = targets_without_layer(weights, config.lora.targets) if config.lora.rank else []
     if not unknown:
         return
     is_all = len(unknown) == len(config.lora.targets)
-    text = f"No layer of the text blocks of {folder.name} is named {', '.join(unknown)}"
+    text = f"No layer of the text blocks of {model} is named {', '.join(unknown)}"
     text += ": choose names of its layers." if is_all else ", so that name gets no adapter."
     yield Check("bad" if is_all else "warning", "Adapters without a layer", text, "lora.targets")
 
@@ -149,7 +153,9 @@ def reference_checks(config: ExperimentConfig) -> Iterator[Check]:
         yield Check(missing_here("gpu"), "KL reference not found", text, path)
         return
     try:
-        wrong = weight_problem(folder, family_of_folder(folder)) or _other_tokens(config, folder)
+        wrong = weight_problem(folder, family_of_folder(folder), stored_tensors(folder)) or _other_tokens(
+            config, folder
+        )
     except (ValueError, OSError) as error:
         wrong = str(error)
     if wrong:
