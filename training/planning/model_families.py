@@ -105,7 +105,11 @@ def family_of_config(config: dict[str, Any]) -> ModelFamily:
             f"{model_type}: config.json names code of its own ({code}), which is never run; choose a model "
             "that transformers knows by itself"
         )
-    if (refused := next(refused_settings(model_type, config), None)) is not None:
+    try:
+        refused = next(refused_settings(model_type, config), None)
+    except TypeError as error:
+        refused = f"a value of another kind than its key wants: {error}"
+    if refused is not None:
         raise UnsupportedModel(f"{model_type}: config.json has {refused}")
     return family
 

@@ -15,8 +15,6 @@ ROPES: dict[str, tuple[str, ...]] = {
 }
 """Rotations that depend on a token's position alone, as others do on the longest row, and what each needs."""
 NUMBERS = ("rope_theta", *ROPES["llama3"], "original_max_position_embeddings")
-SECTION = [16, 24, 24]
-"""Pairs of a head that time, height and width turn: of Qwen2.5-VL, where its config does not say."""
 COUNTS = (
     *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size"),
     *("num_key_value_heads", "head_dim", "full_attention_interval"),
@@ -108,10 +106,5 @@ def _rope(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{key} of its own for {name}: write its keys in place of it, for all blocks"
             elif name in NUMBERS and not (type(value) in (int, float) and value > 0):
                 yield f"{key} with {name} {value!r}, which is no positive number"
-        if len(values.get("mrope_section", SECTION)) != len(SECTION):
-            yield f"{key} with mrope_section {values['mrope_section']}: three numbers of pairs are needed"
-    if model_type == "qwen2_5_vl":
-        section = next((one["mrope_section"] for one in found.values() if "mrope_section" in one), SECTION)
-        pairs = text.get("hidden_size", 0) // text.get("num_attention_heads", 1) // 2
-        if pairs and sum(section) != pairs:
-            yield f"mrope_section {section} and {pairs} pairs in each head: add the one that was published"
+        if len(section := values.get("mrope_section", [0, 0, 0])) != 3:
+            yield f"{key} with mrope_section {section}: three numbers are needed, of time, height and width"

@@ -5,18 +5,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from training.planning.chat_layout import layout_of, message_end
 from training.planning.model_families import ModelFamily
 from training.planning.model_json import read_object, text_part
 
-CHAT_TOKENS = ("<|im_start|>", "<|im_end|>")
-"""Of prompts for a tokenizer that carries no chat template."""
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 CONFIG_IDS = {f"{token.strip('<|>').replace('_pad', '')}_token_id": token for token in VISION_TOKENS}
 """Keys of config.json that name the ids of `VISION_TOKENS`."""
-TEMPLATE, OLD_TEMPLATE = "chat_template.jinja", "chat_template.json"
-"""Beside the tokenizer's own settings; of the second only processors know."""
-FOREIGN_TURNS = ("[/INST]", "<｜Assistant｜>")
-"""In chat templates that end what the user says with another token than the answers."""
+SETTINGS, TEMPLATE, OLD_TEMPLATE = "tokenizer_config.json", "chat_template.jinja", "chat_template.json"
+"""Of the last one only processors know."""
 VOCABULARIES = (("vocab.json", "merges.txt"), ("tokenizer.model",))
 """Files that transformers makes a tokenizer of where there is no tokenizer.json."""
 
@@ -34,34 +31,32 @@ class Known:
 
 def missing_tokens(folder: Path, family: ModelFamily) -> str | None:
     """What the folder's tokenizer lacks, in words; None = nothing. Raises ValueError and OSError."""
-    file = folder / "tokenizer.json"
-    path = folder / "tokenizer_config.json"
-    settings = read_object(path) if path.is_file() else {}
     published_stop_ids(folder)
-    template = _template(folder, settings) or processors_template(folder) or ""
-    if foreign := [words for words in FOREIGN_TURNS if words in template]:
-        return (
-            f"the chat template of {folder.name} ends what the user says with {foreign[0]} and the answers "
-            "with another token; take a model whose template ends all messages with one token, as ChatML does"
-        )
-    if not file.is_file():
+    file, path = folder / "tokenizer.json", folder / SETTINGS
+    settings = read_object(path) if path.is_file() else {}
+    known = _known_tokens(file, file.stat().st_mtime_ns) if file.is_file() else None
+    source, template = chat_template(folder)
+    try:
+        layout = layout_of(template, **_special_tokens(settings))
+        if known is not None:
+            more = settings.get("added_tokens_decoder", {}).items()
+            message_end(layout, known.added | {token["content"]: int(number) for number, token in more})
+    except ValueError as error:
+        return f"{source}: {error}"
+    if known is None:
         if any(all((folder / name).is_file() for name in names) for names in VOCABULARIES):
             return None
         return f"{folder} has no tokenizer.json: copy the tokenizer's files beside config.json"
-    config = read_object(folder / "config.json")
-    known = _known_tokens(file, file.stat().st_mtime_ns)
-    expected: tuple[str, ...] = VISION_TOKENS if family.has_vision else ()
-    if not template:
-        expected += CHAT_TOKENS
-    if lacking := [token for token in expected if token not in known.added]:
+    if lacking := [token for token in VISION_TOKENS if family.has_vision and token not in known.added]:
         return (
             f"{file} has no token {', '.join(lacking)}, which prompts of {family.label} are made of: {REMEDY}"
         )
-    return _other_ids(folder, family, config, known)
+    return _other_ids(folder, family, known)
 
 
-def _other_ids(folder: Path, family: ModelFamily, config: dict[str, Any], known: Known) -> str | None:
+def _other_ids(folder: Path, family: ModelFamily, known: Known) -> str | None:
     """Where the tokenizer and config.json name other ids."""
+    config = read_object(folder / "config.json")
     rows = text_part(config).get("vocab_size")
     if isinstance(rows, int) and known.largest >= rows:
         return (
@@ -78,22 +73,27 @@ def _other_ids(folder: Path, family: ModelFamily, config: dict[str, Any], known:
     return None
 
 
-def _template(folder: Path, settings: dict[str, Any]) -> str:
-    """The chat template that transformers gives the tokenizer; "" where there is none."""
+def chat_template(folder: Path) -> tuple[Path, str]:
+    """The file with the chat template, and the template; "" where there is none. Raises ValueError."""
     if (path := folder / TEMPLATE).is_file():
-        return path.read_text(encoding="utf-8")
-    found = settings.get("chat_template") or ""
-    if isinstance(found, list):  # several by name
-        named = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
-        found = named.get("default") or ""
-    return str(found)
+        return path, path.read_text(encoding="utf-8")
+    for path in (folder / SETTINGS, folder / OLD_TEMPLATE):
+        found = read_object(path).get("chat_template") if path.is_file() else None
+        if isinstance(found, list):  # several by name
+            found = next((one["template"] for one in found if one["name"] == "default"), None)
+            if found is None:
+                raise ValueError(f"{path} has several chat templates: name the one to train with default")
+        if found:
+            return path, str(found)
+    return folder / SETTINGS, ""
 
 
-def processors_template(folder: str | Path) -> str | None:
-    """The chat template that a folder gives its processor alone. Raises ValueError."""
-    path = Path(folder) / OLD_TEMPLATE
-    found = read_object(path).get("chat_template") if path.is_file() else None
-    return found if isinstance(found, str) else None
+def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
+    """The tokens that a chat template may name, such as bos_token."""
+    tokens = {name: token for name, token in settings.items() if name.endswith("_token") and token}
+    return {
+        name: token["content"] if isinstance(token, dict) else str(token) for name, token in tokens.items()
+    }
 
 
 @lru_cache(maxsize=8)

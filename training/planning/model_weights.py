@@ -231,14 +231,13 @@ def _fits(shape: tuple[int, ...], sides: Sides) -> bool:
 def _are_equal(one: StoredTensor, other: StoredTensor) -> bool:
     """Whether pieces of both, spread evenly, are the same; the trainer compares all when it reads them."""
     length = one.stop - one.start
-    if length != other.stop - other.start or one.dtype != other.dtype:
-        return False
-    step = max(length // PIECES, PIECE_BYTES)
-    with one.file.open("rb") as first, other.file.open("rb") as second:
-        for place in range(0, length, step):
-            first.seek(one.start + place)
-            second.seek(other.start + place)
-            count = min(PIECE_BYTES, length - place)
-            if first.read(count) != second.read(count):
-                return False
-    return True
+    places = range(0, length, max(length // PIECES, PIECE_BYTES))
+    return (length, one.dtype) == (other.stop - other.start, other.dtype) and all(
+        _piece(one, place) == _piece(other, place) for place in places
+    )
+
+
+def _piece(tensor: StoredTensor, place: int) -> bytes:
+    with tensor.file.open("rb") as file:
+        file.seek(tensor.start + place)
+        return file.read(min(PIECE_BYTES, tensor.stop - tensor.start - place))

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from training.actions.dialects.contract import Layout, Message, Shown
 from training.contracts.config import PromptConfig
-from training.render.chat_layout import ChatLayout
+from training.planning.chat_layout import ChatLayout
 from training.render.history_window import Context, SeenTurn, keeps_image
 from training.render.prompts import action_words, split_observation, task_words
 from training.render.text_to_tokens import PlainWords

@@ -25,16 +25,16 @@ from training.actions.write_completion import completion_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.observations.turn_text import text_for
+from training.planning.chat_layout import THOUGHT_END, layout_of, marker_id, message_end
 from training.planning.model_families import family_of_folder
-from training.planning.model_tokens import processors_template, published_stop_ids
-from training.render.chat_layout import THOUGHT_END, layout_of
+from training.planning.model_tokens import chat_template, published_stop_ids
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
 from training.render.pictures import Pictures
 from training.render.prompts import action_words, first_text, later_text, system_text, words_now
 from training.render.published_layout import published_context
 from training.render.rendered_sequence import RenderedSequence
-from training.render.text_to_tokens import PlainWords, marker_id
+from training.render.text_to_tokens import PlainWords
 
 NO_TOKEN = -1
 """In place of the image pad's id where the model sees no pictures: no token has it."""
@@ -55,8 +55,8 @@ class Renderer(Pictures):
         self.prompt = prompt
         self.own_layout = find_dialect(prompt.dialect).layout if prompt.style == "tool-call" else None
         self.words = PlainWords(tokenizer)
-        self.layout = layout_of(tokenizer)
-        self.stop_id = self._message_end()
+        self.layout = layout_of(tokenizer.chat_template, **tokenizer.special_tokens_map)
+        self.stop_id = message_end(self.layout, self.words.ids)
         self.stop_ids = (self.stop_id, *(stop for stop in stop_ids if stop != self.stop_id))
         """Tokens that end a completion; the first one also closes messages."""
         self.pad_id: int = self.stop_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
@@ -64,9 +64,9 @@ class Renderer(Pictures):
         self.banned_ids: list[int] = []
         """Never sampled: a pad in a completion would claim to be a part of an image."""
         if self.sees:
-            self.image_pad_id = marker_id(tokenizer, "<|image_pad|>")
-            self.banned_ids = [self.image_pad_id, marker_id(tokenizer, "<|video_pad|>")]
-            self._vision = [marker_id(tokenizer, f"<|vision_{end}|>") for end in ("start", "end")]
+            self.image_pad_id = marker_id("<|image_pad|>", self.words.ids)
+            self.banned_ids = [self.image_pad_id, marker_id("<|video_pad|>", self.words.ids)]
+            self._vision = [marker_id(f"<|vision_{end}|>", self.words.ids) for end in ("start", "end")]
 
     @classmethod
     def from_folder(cls, folder: str | Path, model: ModelConfig, prompt: PromptConfig) -> Renderer:
@@ -76,23 +76,8 @@ class Renderer(Pictures):
             size = {"shortest_edge": model.min_pixels, "longest_edge": model.max_pixels}
             processor = Qwen2VLImageProcessorPil.from_pretrained(folder, size=size)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        tokenizer.chat_template = tokenizer.chat_template or processors_template(folder)
+        tokenizer.chat_template = chat_template(Path(folder))[1] or None
         return cls(tokenizer, processor, prompt, published_stop_ids(folder))
-
-    def _message_end(self) -> int:
-        """The token that closes every message. Raises ValueError for a template without one."""
-        layout, ends = self.layout, set()
-        for piece in (layout.after_system, layout.answer, layout.past_answer, layout.after_answer):
-            ends.add(self.words.frame(piece)[0])
-        for piece in (layout.opening, layout.system):
-            self.words.frame(piece)
-        end = ends.pop()
-        if ends or isinstance(end, str):
-            raise ValueError(
-                "the chat template of the model's tokenizer does not end every message with one token: "
-                "choose a model whose template does"
-            )
-        return end
 
     @cached_property
     def fingerprint(self) -> str:

@@ -16,22 +16,12 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from training.planning.chat_layout import frame_of
+
 BLANK = "▁"
 """A blank as SentencePiece writes it."""
 MAX_ENCODED = 10_000
 """Texts whose tokens are remembered: instructions and headers come again and again."""
-
-
-def marker_id(tokenizer: Any, token: str) -> int:
-    """Id of an added token. Raises ValueError that names it when the tokenizer has no such token."""
-    found = tokenizer.convert_tokens_to_ids(token)
-    # An unknown token is answered by the id of the unknown token, where there is one.
-    if not isinstance(found, int) or tokenizer.convert_ids_to_tokens(found) != token:
-        raise ValueError(
-            f"the tokenizer has no token {token}, which this model's prompts are made of: set model.path to "
-            "a folder with the tokenizer that was published with the model"
-        )
-    return found
 
 
 class PlainWords:
@@ -39,6 +29,8 @@ class PlainWords:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
+        self.ids = {token.content: number for number, token in tokenizer.added_tokens_decoder.items()}
+        """Of added tokens."""
         self._encoded: dict[tuple[str, bool, bool], list[int]] = {}
 
     def encode(self, text: str) -> list[int]:
@@ -47,7 +39,7 @@ class PlainWords:
 
     def has_marker(self, text: str) -> bool:
         """Whether words from outside hold what the tokenizer has a token for."""
-        return any(marker in text for marker in self._markers)
+        return any(marker in text for marker in self.ids)
 
     def encode_own(self, text: str) -> list[int]:
         """Token ids of words of the experiment's own prompt: its markers are the model's, as published."""
@@ -64,15 +56,9 @@ class PlainWords:
             self._encoded[key] = make(text, bare)
         return list(self._encoded[key])
 
-    def frame(self, text: str) -> list[int | str]:
-        """A piece of a chat template: ids of its tokens, and the words between them.
-
-        Raises ValueError for a marker that the tokenizer has no token for.
-        """
-        parts = self._any_marker.split(text)
-        return [
-            marker_id(self.tokenizer, part) if place % 2 else part for place, part in enumerate(parts) if part
-        ]
+    def frame(self, piece: str) -> list[int | str]:
+        """A piece of the chat template: ids of its tokens, and the words between them."""
+        return frame_of(piece, self.ids)
 
     def encode_parts(self, parts: Sequence[int | str], *, is_own: bool = False) -> list[int]:
         """Token ids of ids and words; words side by side are cut as the one text that they are."""
@@ -93,16 +79,6 @@ class PlainWords:
             # What opens the answer ends with words, as "assistant" and a line break.
             ids += self._ids(part, is_own=is_own, goes_on=not ids)
         return ids
-
-    @cached_property
-    def _markers(self) -> tuple[str, ...]:
-        return tuple(token.content for token in self.tokenizer.added_tokens_decoder.values())
-
-    @cached_property
-    def _any_marker(self) -> re.Pattern[str]:
-        """Finds what is a marker in a template, or looks like one that the tokenizer lacks."""
-        longest_first = sorted(self._markers, key=len, reverse=True)
-        return re.compile("(" + "|".join([*map(re.escape, longest_first), r"<\|[^<>|]+\|>"]) + ")")
 
     @cached_property
     def _frame(self) -> re.Pattern[str] | None:

@@ -35,6 +35,10 @@ from training.planning.model_tokens import missing_tokens
 from training.planning.model_weights import weight_problem
 from training.planning.weight_files import stored_tensors
 
+TURNS = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{{ 'USER_END' if m.role == 'user' else '<|im_end|>' }}\n{% endfor %}<|im_start|>assistant\n"
+)
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
 
@@ -167,7 +171,24 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
         ]), "a token of id 448, and vocab_size",
     ),
     "turns of Mistral": (
-        "mistral", text("chat_template.jinja", "[INST] {{ messages[0].content }}[/INST]"), r"\[/INST\]"
+        "mistral",
+        text("chat_template.jinja", TURNS.replace("USER_END", "[/INST]")),
+        r"chat_template\.jinja: .* does not end every message with one token",
+    ),
+    "no turn of the system": (
+        "qwen3",
+        text("chat_template.jinja", "{{ raise_exception('System role not supported') }}"),
+        r"chat_template\.jinja: .* System role not supported; choose a model whose template",
+    ),
+    "a template of more turns": (
+        "qwen3",
+        text("chat_template.jinja", "{{ messages[9].content }}"),
+        r"chat_template\.jinja: .*cannot be used: .*has no element 9",
+    ),
+    "a token that templates name": (
+        "qwen3",
+        text("chat_template.jinja", TURNS.replace("USER_END", "<|im_over|>")),
+        r"chat_template\.jinja: the tokenizer has no token <\|im_over\|>",
     ),
     "half its ends": ("qwen3", text("generation_config.json", "{"), r"generation_config\.json is not JSON"),
     "ends by name": ("qwen3", described("generation_config.json", eos_token_id="x"), "eos_token_id is 'x'"),

@@ -22,7 +22,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from testing.training.published_tokenizers import chat_template, qwen_folder, qwen_tokenizer
 from testing.training.tiny_families import make_family
 from training.contracts.config import ModelConfig, PromptConfig
-from training.render.chat_layout import ChatLayout, layout_of
+from training.planning.chat_layout import ChatLayout, layout_of
 from training.render.history_window import SeenTurn
 from training.render.renderer import Renderer
 from training.render.text_to_tokens import PlainWords
@@ -161,9 +161,7 @@ def test_a_text_model_has_no_pads_and_says_so_of_a_picture() -> None:
 
 
 def test_a_tokenizer_without_a_template_has_plain_chatml() -> None:
-    own = tokenizer("qwen3")
-    own.chat_template = None
-    assert layout_of(own) == ChatLayout()
+    assert layout_of(None) == ChatLayout()
 
 
 def test_a_template_that_a_folder_gives_its_processor_alone_is_read(tmp_path: Path) -> None:
@@ -181,7 +179,7 @@ def test_a_template_that_names_the_day_makes_the_same_prompt_every_day() -> None
     own.add_special_tokens({"additional_special_tokens": LLAMA})
     own.bos_token, own.chat_template = LLAMA[0], chat_template("llama3_2")
     assert "strftime_now" in own.chat_template
-    assert "Today Date: 26 Jul 2024\n" in layout_of(own).opening
+    assert "Today Date: 26 Jul 2024\n" in layout_of(own.chat_template, bos_token=LLAMA[0]).opening
 
 
 def sentence_pieces(*, is_legacy: bool) -> Any:
@@ -246,15 +244,16 @@ def test_a_template_that_cannot_be_used_is_refused(template: str, why: str) -> N
         "{% for a in range(10 ** 9) %}x{% endfor %}",
         "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
         "{% include '/etc/passwd' %}",
+        "{% set n = namespace(a='x') %}{% for _ in range(40) %}{% set n.a = n.a ~ n.a %}{% endfor %}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
     ],
 )
 def test_the_template_of_a_hostile_checkpoint_runs_no_code(template: str, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    found = qwen_tokenizer()
-    found.chat_template = template.replace("MARK", str(mark))
+    hostile = template.replace("MARK", str(mark))
     with pytest.raises(ValueError, match="chat template of the model's tokenizer cannot be used"):
-        layout_of(found)
+        layout_of(hostile)
     assert not mark.exists()
     if "MARK" in template:  # it is the sandbox that holds it
-        Environment().from_string(found.chat_template).render()
+        Environment().from_string(hostile).render()
         assert mark.exists()

@@ -64,12 +64,13 @@ def family_checks(
     except UnsupportedModel as error:
         yield Check("bad", "Model is not supported", f"{error}.", "model.path")
         return
-    if (wrong := weight_problem(folder, family, tensors)) is not None:
-        yield Check("bad", "Weights do not fit the model", f"{wrong}.", "model.path")
-    if (missing := missing_tokens(folder, family)) is not None:
-        yield Check("bad", "Tokenizer does not fit the model", f"{missing}.", "model.path")
-    if family.has_vision and (wrong := image_problem(folder)) is not None:
-        yield Check("bad", "Image settings do not fit the model", f"{wrong}.", "model.path")
+    for what, wrong in (
+        ("Weights do", weight_problem(folder, family, tensors)),
+        ("Tokenizer does", missing_tokens(folder, family)),
+        ("Image settings do", image_problem(folder) if family.has_vision else None),
+    ):
+        if wrong is not None:
+            yield Check("bad", f"{what} not fit the model", f"{wrong}.", "model.path")
     if config.prompt.shows_screen and not family.has_vision:
         text = (
             f"{folder.name} reads text alone ({family.label}). Take screenshot out of prompt.observation and "

@@ -5,10 +5,12 @@ prompt. So a fine-tuned model keeps the frame that it was trained with, a defaul
 opening of a thought included, and no family needs a frame written down here.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
-from jinja2 import TemplateError
+from training.untrusted.chat_templates import BadTemplate, rendered
 
 SYSTEM, USER, ANSWER, LATER = (f"deskhand-{name}-words" for name in ("system", "user", "answer", "later"))
 THOUGHT = "deskhand-thought-words"
@@ -42,15 +44,24 @@ class ChatLayout:
         return "<think>" in self.answer and THOUGHT_END not in self.answer
 
 
-def layout_of(tokenizer: Any) -> ChatLayout:
-    """The layout of a tokenizer's own template; plain ChatML for one that has none. Raises ValueError."""
-    if not tokenizer.chat_template:
+@lru_cache(maxsize=32)
+def layout_of(template: str | None, **special: str) -> ChatLayout:
+    """The layout of a chat template, which may name tokens such as bos_token. Raises ValueError."""
+    if not template:
         return ChatLayout()
-    whole = _laid_out(tokenizer, ("system", SYSTEM), ("user", USER), ("assistant", ANSWER), ("user", LATER))
+    padded, thinking = f"\n{USER}\n", f"<think>\n{THOUGHT}\n{THOUGHT_END}\n\n{ANSWER}"
+    talks = (
+        [("system", SYSTEM), ("user", USER), ("assistant", ANSWER), ("user", LATER)],
+        [("user", USER)],
+        [("user", USER), ("assistant", thinking), ("user", LATER)],
+        [("user", padded)],
+    )
+    try:
+        whole, short, thought, stripped = rendered(template, special | {"date_string": DAY}, talks)
+    except BadTemplate as error:
+        raise _not_readable(str(error)) from error
     system, after_system, past_answer, after_answer, answer = _between(whole, SYSTEM, USER, ANSWER, LATER)
-    opening, _ = _between(_laid_out(tokenizer, ("user", USER)), USER)
-    padded = f"\n{USER}\n"
-    thinking = f"<think>\n{THOUGHT}\n{THOUGHT_END}\n\n{ANSWER}"
+    opening, _ = _between(short, USER)
     return ChatLayout(
         opening=opening,
         system=system,
@@ -58,22 +69,9 @@ def layout_of(tokenizer: Any) -> ChatLayout:
         answer=answer,
         past_answer=past_answer,
         after_answer=after_answer,
-        keeps_thoughts=THOUGHT
-        in _laid_out(tokenizer, ("user", USER), ("assistant", thinking), ("user", LATER)),
-        strips=padded not in _laid_out(tokenizer, ("user", padded)),
+        keeps_thoughts=THOUGHT in thought,
+        strips=padded not in stripped,
     )
-
-
-def _laid_out(tokenizer: Any, *messages: tuple[str, str]) -> str:
-    rows = [{"role": role, "content": words} for role, words in messages]
-    try:
-        text = tokenizer.apply_chat_template(
-            rows, tokenize=False, add_generation_prompt=True, date_string=DAY
-        )
-    except (TemplateError, TypeError, OverflowError, RecursionError) as error:
-        # TypeError: a template that takes no plain words; the last two: one that would never end.
-        raise _not_readable(str(error)) from error
-    return str(text)
 
 
 def _between(text: str, *words: str) -> list[str]:
@@ -87,8 +85,42 @@ def _between(text: str, *words: str) -> list[str]:
     return [*pieces, text]
 
 
+def message_end(layout: ChatLayout, ids: Mapping[str, int]) -> int:
+    """The token that closes every message, by the ids of the added tokens. Raises ValueError without one."""
+    pieces = (layout.after_system, layout.answer, layout.past_answer, layout.after_answer)
+    (end, *others) = {frame_of(piece, ids)[0] for piece in pieces}
+    for piece in (layout.opening, layout.system):
+        frame_of(piece, ids)
+    if others or isinstance(end, str):
+        raise _not_readable("it does not end every message with one token")
+    return end
+
+
+def frame_of(piece: str, ids: Mapping[str, int]) -> list[int | str]:
+    """A piece of a layout: ids of its tokens, and the words between them. Raises ValueError."""
+    parts = _any_marker(tuple(ids)).split(piece)
+    return [marker_id(part, ids) if place % 2 else part for place, part in enumerate(parts) if part]
+
+
+def marker_id(token: str, ids: Mapping[str, int]) -> int:
+    """Id of an added token. Raises ValueError that names one that the tokenizer has not."""
+    if token not in ids:
+        raise ValueError(
+            f"the tokenizer has no token {token}, which this model's prompts are made of: set model.path to "
+            "a folder with the tokenizer that was published with the model"
+        )
+    return ids[token]
+
+
+@lru_cache(maxsize=32)
+def _any_marker(markers: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds what is a marker in a template, or looks like one that the tokenizer lacks."""
+    longest_first = sorted(markers, key=len, reverse=True)
+    return re.compile("(" + "|".join([*map(re.escape, longest_first), r"<\|[^<>|]+\|>"]) + ")")
+
+
 def _not_readable(reason: str) -> ValueError:
     return ValueError(
         f"the chat template of the model's tokenizer cannot be used: {reason}; choose a model whose template "
-        "takes a system message and turns of user and assistant"
+        "takes a system message and turns of user and assistant, and ends all with one token"
     )
