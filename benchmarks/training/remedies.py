@@ -167,7 +167,7 @@ def measure(deskhand: Instance, lane: str, *, steps: int, groups: int) -> dict[s
     clone: dict[str, Any] | None = None
     remedy: list[str] = []
     if lane in first["alarms"]:
-        cloned, remedy = clone_with_remedy(deskhand, number, lane)
+        cloned, remedy = clone_with_remedy(deskhand, f"/experiments/{number}/alarms/{lane}/")
         described = follow(deskhand, cloned, limit_s, *SERIES, poll_s=POLL_S)
         clone = figures_of(described, lane, found.series)
     has_cleared = clone is not None and clone["status"] == "finished" and lane not in clone["alarms"]
@@ -203,12 +203,15 @@ def launch_short(deskhand: Instance, steps: int, values: Mapping[str, object]) -
     return launch(deskhand, "--preset", "first-desk", *settings({**sizes, **values}))
 
 
-def clone_with_remedy(deskhand: Instance, number: int, lane: str) -> tuple[int, list[str]]:
-    """(the clone's number, the changes that its form listed), by the buttons that a person presses."""
+def clone_with_remedy(deskhand: Instance, path: str, part: str = "body") -> tuple[int, list[str]]:
+    """(the clone's number, the changes that its form listed), by the buttons that a person presses.
+
+    `part` of the page at `path` has the first one.
+    """
     with chromium_page() as page:
         sign_in(page, deskhand)
-        page.goto(f"{deskhand.url}/experiments/{number}/alarms/{lane}/")
-        page.get_by_role("link", name="Clone with this remedy").click()
+        page.goto(f"{deskhand.url}{path}")
+        page.locator(part).get_by_role("link", name="Clone with this remedy").click()
         changes = page.locator("#remedy li").all_inner_texts()
         page.locator("#launch-button:enabled").click()
         page.wait_for_url(lambda url: "/launch/" not in url)

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import print_table
-from testing.browser.chromium import chromium_page, sign_in
+from benchmarks.training.remedies import clone_with_remedy
 from testing.experiment_runs import describe, follow, launch, settings
 from testing.private_installation import Instance
 
@@ -63,23 +63,12 @@ def measure(lane: str, *, steps: int) -> dict[str, Any]:
         follow(deskhand, number, LIMIT_S)
         first, clone = figures_of(deskhand, number), None
         if lane != HEALTHY and first["remedy"]:
-            cloned = clone_with_remedy(deskhand, number)
+            cloned, _ = clone_with_remedy(deskhand, f"/experiments/{number}/", "#verdict")
             follow(deskhand, cloned, LIMIT_S)
             clone = figures_of(deskhand, cloned)
     ended = [run["status"] for run in (first, clone) if run]
     status = "finished" if set(ended) == {"finished"} else "failed"
     return {"wrong": wrong, "first": first, "clone": clone, "status": status}
-
-
-def clone_with_remedy(deskhand: Instance, number: int) -> int:
-    """The clone's number, by the buttons that a person presses."""
-    with chromium_page() as page:
-        sign_in(page, deskhand)
-        page.goto(f"{deskhand.url}/experiments/{number}/")
-        page.locator("#verdict").get_by_role("link", name="Clone with this remedy").click()
-        page.locator("#launch-button:enabled").click()
-        page.wait_for_url(lambda url: "/launch/" not in url)
-        return int(page.url.split("/experiments/")[1].split("/")[0])
 
 
 def figures_of(deskhand: Instance, number: int) -> dict[str, Any]:

@@ -28,25 +28,12 @@ class Phase(StrEnum):
     """Destroyed on request."""
 
 
+_ANY_TIME = {Phase.DEAD, Phase.QUARANTINED, Phase.GONE}
 PHASE_TRANSITIONS: dict[Phase, set[Phase]] = {
-    Phase.STARTING: {Phase.READY, Phase.LEASED, Phase.DEAD, Phase.QUARANTINED, Phase.GONE},
-    Phase.READY: {
-        Phase.LEASED,
-        Phase.RESETTING,
-        Phase.STARTING,
-        Phase.DEAD,
-        Phase.QUARANTINED,
-        Phase.GONE,
-    },
-    Phase.LEASED: {Phase.RESETTING, Phase.STARTING, Phase.DEAD, Phase.QUARANTINED, Phase.GONE},
-    Phase.RESETTING: {
-        Phase.LEASED,
-        Phase.READY,
-        Phase.STARTING,
-        Phase.DEAD,
-        Phase.QUARANTINED,
-        Phase.GONE,
-    },
+    Phase.STARTING: _ANY_TIME | {Phase.READY, Phase.LEASED},
+    Phase.READY: _ANY_TIME | {Phase.LEASED, Phase.RESETTING, Phase.STARTING},
+    Phase.LEASED: _ANY_TIME | {Phase.RESETTING, Phase.STARTING},
+    Phase.RESETTING: _ANY_TIME | {Phase.LEASED, Phase.READY, Phase.STARTING},
     Phase.DEAD: {Phase.STARTING, Phase.QUARANTINED, Phase.GONE},
     Phase.QUARANTINED: {Phase.STARTING, Phase.RESETTING, Phase.DEAD, Phase.GONE},
     Phase.GONE: set(),
