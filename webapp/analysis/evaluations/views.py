@@ -82,6 +82,9 @@ def _matrix_context(
     page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "matrix": matrix,
+        "ends": [(column.key, column.title) for column in columns],
+        "baseline": columns[baseline].key,
+        "compared": columns[compared].key,
         "change": _change(columns[baseline], columns[compared], outcomes.of(kept)),
         "rule": rule,
         "rules": RULES,

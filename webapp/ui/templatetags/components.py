@@ -44,6 +44,14 @@ def panel_head(content: str, title: str, id: str = "") -> SafeString:
 
 
 @register.simple_block_tag
+def sheet_head(content: str, id: str) -> SafeString:
+    """The head of a dialog: the title that names it, and what closes it."""
+    close = '<button type="button" class="btn-icon" data-close-dialog aria-label="Close">{}</button>'
+    head = '<header class="sheet-head"><h2 id="{}">{}</h2>{}</header>'
+    return format_html(head, id, mark_safe(content), format_html(close, icon("x")))
+
+
+@register.simple_block_tag
 def notice(content: str, tone: str, *, role: str = "", classes: str = "") -> SafeString:
     """A notice of the tone good, info, warning or bad."""
     sign = icon({"good": "check", "info": "info"}.get(tone, "alert"))
