@@ -122,7 +122,6 @@ def show_team(request: MemberRequest) -> HttpResponse:
         "team": held.team,
         "members": rows,
         "roles": Role.choices,
-        "is_admin": Role(held.role).includes(Role.ADMIN),
         "new_login": request.session.pop("new_login", None),
     }
     return render(request, "accounts/team.html", context)

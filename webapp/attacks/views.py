@@ -22,12 +22,11 @@ def attacks(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     """The part of the task's page; a POST queues attacks, with `kind=check` a check of this version, and with
     `kind=model` the attacks that a language model writes."""
     if request.method != "POST":
-        membership = member(request)
-        found = get_version(membership.team, name, pk)
+        team = member(request).team
+        found = get_version(team, name, pk)
         ctx = {
             "task": found,
-            "standing": standing_of(found, membership.team_id),
-            "may_operate": Role(membership.role).includes(Role.OPERATOR),
+            "standing": standing_of(found, team.pk),
         }
         return render(request, "attacks/parts/standing.html", ctx)
     team = member(request, Role.OPERATOR).team

@@ -10,7 +10,6 @@ from training.contracts.stage_names import StageName
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest
-from webapp.accounts.models import Role
 from webapp.analysis.alarms.root_alarms import causes_first, likely_cause
 from webapp.analysis.costs.cost_rows import cost_rows
 from webapp.analysis.costs.ledger import costs_of, usage_of
@@ -70,7 +69,6 @@ RECENT_PER_TILE = 4
 def header(experiment: Experiment, request: MemberRequest) -> Context:
     """Status, message, ETA and which actions are possible."""
     stages = stage_progress.stage_views(experiment)
-    role = Role(request.membership.role)
     return {
         "eta": stage_progress.experiment_eta(experiment, stages),
         "overall": stage_progress.overall_progress([view.stage for view in stages]) * 100,
@@ -79,15 +77,12 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
         # "Running." beside the badge says nothing.
         "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
         "can": experiment.possible_actions,
-        "may_operate": role.includes(Role.OPERATOR),
     }
 
 
 def verdict(experiment: Experiment, request: MemberRequest) -> Context:
     """What came of the run in one line, and one remedy."""
-    return verdict_context(experiment) | {
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR)
-    }
+    return verdict_context(experiment)
 
 
 def incidents(experiment: Experiment, request: MemberRequest) -> Context:
@@ -102,7 +97,6 @@ def incidents(experiment: Experiment, request: MemberRequest) -> Context:
         "alarms": alarms[:shown],
         "more_alarms": alarms[shown:],
         "has_ended": has_ended,
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
         "incidents": list(experiment.incidents.all()[:NUM_INCIDENTS]),
     }
 
@@ -201,9 +195,8 @@ def _families(per_family: dict[str, list[int]]) -> list[Context]:
 
 
 def checkpoints(experiment: Experiment, request: MemberRequest) -> Context:
-    role = Role(request.membership.role)
     page = whole_number(request.GET.get("page", "") or "1", "page", low=1, high=MAX_PAGE)
-    return checkpoints_context(experiment, page) | {"may_operate": role.includes(Role.OPERATOR)}
+    return checkpoints_context(experiment, page)
 
 
 def gpus(experiment: Experiment, request: MemberRequest) -> Context:

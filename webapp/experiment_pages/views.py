@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Role, SavedView
+from webapp.accounts.models import SavedView
 from webapp.accounts.queries.saved_views import hidden_columns, view_menu
 from webapp.accounts.services.audit_log import log_viewing, viewing_session
 from webapp.experiment_pages import experiment_table
@@ -65,7 +65,6 @@ def _list_context(request: MemberRequest) -> dict[str, Any]:
         "sort": filters["sort"] or "newest",
         "page": page,
         "rows": experiment_table.list_rows(page.object_list),
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "cursor": cursor,
         "hidden": hidden_columns(request.GET, experiment_table.COLUMNS),
     }
@@ -105,7 +104,6 @@ def _queue_context(request: MemberRequest) -> dict[str, Any]:
         **found,
         "waiting": waiting,
         "num_gpu_workers": state.num_workers,
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "team": membership.team,
     }
 
@@ -129,7 +127,6 @@ def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "tab": tab,
         "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items() if name not in empty],
         "has_ended": has_ended,
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
     for part in ("header", "incidents", "stages", *TABS[tab][1]):
         if not (part == "wall" and tab == "overview" and has_ended):  # fetched when the page is there

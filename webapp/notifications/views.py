@@ -43,7 +43,6 @@ def _page(
         "channels": [(name, row.label, row.hint()) for name, row in CHANNELS.items()],
         "kinds": [(kind, kind.label) for kind in RULE_KINDS],
         "entered": {"stalled_minutes": DEFAULT_STALLED_MINUTES, "inbox_hours": DEFAULT_INBOX_HOURS} | entered,
-        "is_admin": Role(held.role).includes(Role.ADMIN),
         "cursor": last_seq(f"notices.{held.team_id}"),
     }
     return render(request, "notifications/list.html", context | _log_context(request, held), status=status)
@@ -58,7 +57,7 @@ def log_part(request: MemberRequest) -> HttpResponse:
 def _log_context(request: MemberRequest, held: Membership) -> dict[str, Any]:
     rows = Delivery.objects.filter(team=held.team_id).select_related("rule")
     page = paginate(rows, request.GET, sorts={"newest": "-id"}, default="newest", noun="messages")
-    return {"page": page, "is_admin": Role(held.role).includes(Role.ADMIN)}
+    return {"page": page}
 
 
 @require_safe

@@ -58,7 +58,6 @@ def _page(
         "formats": [(name, one) for name, one in FORMATS.items() if one.about],
         "uploads": uploads(),
         "accepted": ",".join(ending for one in FORMATS.values() for ending in one.endings),
-        "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/transfer.html", ctx, status=status)
 

@@ -43,11 +43,6 @@ VERDICT_KEYS = (
 )
 
 
-def may_label(membership: Membership) -> bool:
-    """Annotators and up."""
-    return Role(membership.role).includes(Role.ANNOTATOR)
-
-
 @require_safe
 def inbox(request: MemberRequest) -> HttpResponse:
     """Queue, player and verdict buttons; the first entries travel with the page."""
@@ -74,12 +69,11 @@ def inbox(request: MemberRequest) -> HttpResponse:
         "num_in_filter": sum(counts.values()) if chosen.verdict == ALL else counts[chosen.verdict],
         "verdicts": [(verdict.value, verdict.label, counts[verdict]) for verdict in Verdict],
         "verdict_keys": VERDICT_KEYS,
-        "may_label": may_label(membership),
         "views": view_menu(request, SavedView.Page.REPLAY, {}),
         "curation": {
             "entries": entry_queries.player_entries(team_id, first, queue),
             "start": start,
-            "mayLabel": may_label(membership),
+            "mayLabel": Role(membership.role).includes(Role.ANNOTATOR),
             "counts": counts,
             "hasMore": len(queue) >= QUEUE_SIZE,
         },
@@ -223,7 +217,6 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
 def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The trajectory, every label it ever had, and every step that used it."""
     entry = get_entry(request, pk)
-    membership = request.membership
     turns = list(entry.trajectory.turns.order_by("index"))
     fits = fits_of(entry)
     checks = entry_queries.checks_of(entry, fits[0] if fits else None)
@@ -237,7 +230,6 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "uses": entry_queries.uses_of(entry),
         "effects": effects_of(entry) if entry.num_uses else [],
         "verdict_keys": VERDICT_KEYS,
-        "may_label": may_label(membership),
         "player": entry_queries.entry_json(entry, turns, checks),
         "trimmed_to": entry_queries.trimmed_to(entry, turns) if entry.has_bad_turns else None,
     }

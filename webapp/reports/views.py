@@ -34,8 +34,7 @@ def report_list(request: MemberRequest) -> HttpResponse:
     rows = Report.objects.filter(team=member(request).team)
     rows = rows.annotate(num_versions=Count("versions"), written_at=Max("versions__created_at"))
     page = paginate(rows, request.GET, sorts={"newest": "-id"}, default="newest", noun="reports")
-    ctx = {"page": page, "may_operate": _may_operate(request)}
-    return render(request, "reports/list.html", ctx)
+    return render(request, "reports/list.html", {"page": page})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -73,11 +72,10 @@ def report_detail(request: MemberRequest, pk: int, number: int | None = None) ->
         raise Http404("The report has no version.")
     version = get_version(request, pk, versions[0].number if number is None else number)
     shown = ReportLink.objects.filter(version__report=report).select_related("version", "owner")
-    may_operate = _may_operate(request)
+    may_operate = Role(request.membership.role).includes(Role.OPERATOR)
     ctx = {
         "report": report,
         "versions": versions,
-        "may_operate": may_operate,
         "links": [(link, link_url(request, link)) for link in shown] if may_operate else [],
         "days": links.DAYS,
         "default_days": links.DEFAULT_DAYS,
@@ -129,10 +127,6 @@ def revoke_link(request: MemberRequest, pk: int, link_pk: int) -> HttpResponse:
     links.revoke_link(link=link, user=request.user)
     messages.success(request, "The link is revoked.")
     return redirect(f"{reverse('report-detail', args=[pk])}#links")
-
-
-def _may_operate(request: MemberRequest) -> bool:
-    return Role(request.membership.role).includes(Role.OPERATOR)
 
 
 def _write(request: MemberRequest, report: Report | None) -> HttpResponse:

@@ -28,7 +28,6 @@ def storage(request: MemberRequest) -> HttpResponse:
     context = {
         "usage": usage_of(held.team),
         "summaries": summaries(found, plan(found), COUNTED_FOR_S),
-        "is_admin": Role(held.role).includes(Role.ADMIN),
         "experiments": Experiment.objects.filter(team=held.team)
         .only("name")
         .order_by("-id")[:EXPERIMENTS_OFFERED],

@@ -34,8 +34,7 @@ LIVE_MARGIN = 1000
 @require_safe
 def scanner_list(request: MemberRequest) -> HttpResponse:
     """Every scanner of the team with what it found and how far people agree, and the newest scans."""
-    membership = member(request)
-    team = membership.team
+    team = member(request).team
     known = known_scanners(team)
     rows = [one.row.pk for one in known if one.row]
     counts = counts_of(rows)
@@ -46,7 +45,6 @@ def scanner_list(request: MemberRequest) -> HttpResponse:
             for one in known
         ],
         "scans": _with_slices(team, Scan.objects.filter(team=team).select_related("scanner")),
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
     }
     return render(request, "scanners/list.html", ctx)
 
@@ -65,8 +63,7 @@ def counts_of(scanners: list[int]) -> dict[int, dict[str, int]]:
 @require_safe
 def scanner_detail(request: MemberRequest, scanner: str) -> HttpResponse:
     """What it looks for, what it found, how far people agree, and the form of another scan."""
-    membership = member(request)
-    team = membership.team
+    team = member(request).team
     known = get_scanner(team, scanner)
     found = (
         Finding.objects.filter(scanner=known.row, outcome=Outcome.FOUND)
@@ -87,7 +84,6 @@ def scanner_detail(request: MemberRequest, scanner: str) -> HttpResponse:
         "page": page,
         "slices": slice_choices(team.pk),
         "scans": _with_slices(team, known.row.scans.all()) if known.row else [],
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
     }
     return render(request, "scanners/detail.html", ctx)
 
@@ -174,13 +170,13 @@ def scan_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """How far it is, and what it found; updates by the scan's stream."""
     cursor = last_seq(f"scan.{pk}")
     scan = get_scan(request, pk)
-    return render(request, "scanners/scan.html", {"cursor": cursor, **_scan_context(request, scan)})
+    return render(request, "scanners/scan.html", {"cursor": cursor, **_scan_context(scan)})
 
 
 @require_safe
 def scan_part(request: MemberRequest, pk: int) -> HttpResponse:
     """All but the heading, as live updates ask for it."""
-    return render(request, "scanners/parts/scan.html", _scan_context(request, get_scan(request, pk)))
+    return render(request, "scanners/parts/scan.html", _scan_context(get_scan(request, pk)))
 
 
 def _with_slices(team: Team, scans: QuerySet[Scan]) -> list[tuple[Scan, str]]:
@@ -189,7 +185,7 @@ def _with_slices(team: Team, scans: QuerySet[Scan]) -> list[tuple[Scan, str]]:
     return [(scan, names.get(scan.slice, scan.slice)) for scan in scans[:MAX_SCANS]]
 
 
-def _scan_context(request: MemberRequest, scan: Scan) -> dict[str, Any]:
+def _scan_context(scan: Scan) -> dict[str, Any]:
     status = ScanStatus(scan.status)
     found = scan.findings.filter(outcome=Outcome.FOUND).select_related("trajectory__task")
     return {
@@ -198,7 +194,6 @@ def _scan_context(request: MemberRequest, scan: Scan) -> dict[str, Any]:
         "is_model": isinstance(read_definition(scan.scanner.definition), Asked),
         "findings": list(found.defer("trajectory__task__spec").order_by("-id")[:MAX_SCANS]),
         "has_ended": status.is_final(),
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
 
 

@@ -27,13 +27,13 @@ def detail(request: MemberRequest, pk: int) -> HttpResponse:
     """Arms with their intervals, the best one, curves with their spread, parallel coordinates."""
     cursor = last_seq("queue")
     sweep = get_sweep(request, pk)
-    return render(request, "experiments/sweep.html", {"cursor": cursor, **_context(request, sweep)})
+    return render(request, "experiments/sweep.html", {"cursor": cursor, **_context(sweep)})
 
 
 @require_safe
 def rows(request: MemberRequest, pk: int) -> HttpResponse:
     """Everything of the page but its cost and charts, as live updates ask for it."""
-    return render(request, "experiments/parts/sweep.html", _context(request, get_sweep(request, pk)))
+    return render(request, "experiments/parts/sweep.html", _context(get_sweep(request, pk)))
 
 
 @require_safe
@@ -81,7 +81,7 @@ def _ask(
     return redirect("sweep-detail", pk)
 
 
-def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
+def _context(sweep: Sweep) -> dict[str, Any]:
     results = results_of(sweep)
     targets = SWEEP_TRANSITIONS[SweepStatus(sweep.status)]
     best = best_of(results, sweep.plan)
@@ -101,5 +101,4 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
         "can_pause": SweepStatus.PAUSED in targets,
         "can_resume": SweepStatus.RUNNING in targets,
         "can_cancel": SweepStatus.CANCELLED in targets,
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }

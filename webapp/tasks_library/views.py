@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Membership, Role, Team
+from webapp.accounts.models import Role, Team
 from webapp.attacks.task_exploits import Badge, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.fleet.queries.demonstration_desktop_kinds import offers
@@ -42,16 +42,14 @@ NUM_FAILURES = 8
 @require_safe
 def task_sets(request: MemberRequest) -> HttpResponse:
     """Every set that the team can practise."""
-    membership = member(request)
     current = Q(tasks__replaced_in=None)
-    rows = TaskSet.objects.listed(membership.team).annotate(
+    rows = TaskSet.objects.listed(member(request).team).annotate(
         num_tasks=Count("tasks", filter=current),
         num_heldout=Count("tasks", filter=current & Q(tasks__split="heldout")),
         num_unsupported=Count("tasks", filter=current & Q(tasks__status=TaskStatus.UNSUPPORTED)),
         num_verified=Count("tasks", filter=current & Q(tasks__verified_at__isnull=False)),
     )
-    ctx = {"task_sets": rows, "may_write": _may_operate(membership)}
-    return render(request, "tasks_library/sets.html", ctx)
+    return render(request, "tasks_library/sets.html", {"task_sets": rows})
 
 
 def _launch_query(task_set: TaskSet, family: str, *, revision: int) -> str:
@@ -59,15 +57,10 @@ def _launch_query(task_set: TaskSet, family: str, *, revision: int) -> str:
     return urlencode({"tasks.task_set": task_set.name, "tasks.revision": revision, "tasks.families": family})
 
 
-def _may_operate(membership: Membership) -> bool:
-    return Role(membership.role).includes(Role.OPERATOR)
-
-
 @require_safe
 def task_set(request: MemberRequest, name: str) -> HttpResponse:
     """The tasks of a set, with the flags of those that are shown."""
-    membership = member(request)
-    team = membership.team
+    team = member(request).team
     found = get_object_or_404(TaskSet.objects.of(team), name=name)
     leaks, families = leaked_and_families(found)
     chosen = {key: request.GET.get(key, "").strip() for key in ("family", "split", "words")}
@@ -90,7 +83,6 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
         "chosen": chosen,
         "families": families,
         "num_leaked": len(leaks),
-        "may_write": _may_operate(membership),
         "is_own": found.team_id == team.pk,
         "launch_query": _launch_query(found, chosen["family"], revision=0),
     }
@@ -129,8 +121,7 @@ def _replay_coverage(team_id: int, tasks: list[int]) -> dict[int, int]:
 @require_safe
 def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     """One task: what it asks, how it is set up and scored, and how it went."""
-    membership = member(request)
-    team = membership.team
+    team = member(request).team
     found = _version(team, name, pk)
     tries = tries_of(team.pk, [pk]).get(pk, Tries())
     screens = flaky_screens(team.pk, [pk]).get(pk, [])
@@ -152,7 +143,6 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         "start_frame": start.order_by("-pk").values_list("turns__frame", flat=True).first(),
         "oracle": found.spec.get("oracle", {}).get("actions", []),
         "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
-        "may_operate": _may_operate(membership),
         "verification": verification_of(found, team.pk),
         "standing": standing_of(found, team.pk),
         "discrimination": discrimination_of(found, team.pk),

@@ -7,7 +7,6 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest
-from webapp.accounts.models import Role
 from webapp.analysis.alarms.evidence import evidence_of, parse_problems
 from webapp.analysis.alarms.remedies import remedy_of
 from webapp.analysis.alarms.root_alarms import brought_about, causes_first, likely_cause
@@ -31,6 +30,5 @@ def alarm(request: MemberRequest, pk: int, name: str) -> HttpResponse:
         "problems": parse_problems(evidence) if evidence else {},
         "remedy": remedy,
         "changes": remedy.knob_changes(experiment.settings),
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
     return render(request, "experiments/alarm.html", ctx)

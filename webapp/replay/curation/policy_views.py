@@ -24,8 +24,7 @@ DECIMAL = ("min_ratio", "min_reward")
 @require_safe
 def policies(request: MemberRequest) -> HttpResponse:
     """The rules of the URL, or of a saved version, with what they would let in."""
-    membership = member(request)
-    team = membership.team
+    team = member(request).team
     saved = list(team.admission_policies.select_related("owner")[:50])
     asked = request.GET.get("policy", "")
     chosen = next((one for one in saved if str(one.pk) == asked), None)
@@ -46,7 +45,6 @@ def policies(request: MemberRequest) -> HttpResponse:
         "scanners": [str(row) for row in team.scanners.only("name", "version", "team")],
         "policies": [(policy, Rules.read(policy.rules).words()) for policy in saved],
         "snapshots": [(one, pins.get(one.pk, [])) for one in snapshots],
-        "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/policies.html", ctx, status=400 if problem else 200)
 

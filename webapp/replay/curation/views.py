@@ -87,7 +87,6 @@ def clusters(request: MemberRequest) -> HttpResponse:
         "found": found,
         "keep": keep,
         "max_keep": MAX_KEEP,
-        "may_label": Role(membership.role).includes(Role.ANNOTATOR),
         "count_text": f"{found.num_clusters:,} cluster{'' if found.num_clusters == 1 else 's'}",
     }
     return render(request, "replay/clusters.html", ctx)

@@ -24,13 +24,13 @@ def show(request: MemberRequest, pk: int) -> HttpResponse:
     """The page; its part updates by the import's stream."""
     cursor = last_seq(f"import.{pk}")
     job = get_import(request, pk)
-    return render(request, "replay/import.html", {"cursor": cursor, **_context(request, job)})
+    return render(request, "replay/import.html", {"cursor": cursor, **_context(job)})
 
 
 @require_safe
 def part(request: MemberRequest, pk: int) -> HttpResponse:
     """All but the heading, as live updates ask for it."""
-    return render(request, "replay/parts/import.html", _context(request, get_import(request, pk)))
+    return render(request, "replay/parts/import.html", _context(get_import(request, pk)))
 
 
 @require_POST
@@ -54,7 +54,7 @@ def cancel(request: MemberRequest, pk: int) -> HttpResponse:
     return redirect("replay-import", pk)
 
 
-def _context(request: MemberRequest, job: ReplayImport) -> dict[str, Any]:
+def _context(job: ReplayImport) -> dict[str, Any]:
     status = ImportStatus(job.status)
     return {
         "job": job,
@@ -66,5 +66,4 @@ def _context(request: MemberRequest, job: ReplayImport) -> dict[str, Any]:
         "more_known": job.num_known - len(job.known),
         "problems": job.problems[:NUM_SHOWN],
         "more_problems": job.num_bad - min(len(job.problems), NUM_SHOWN),
-        "may_label": Role(request.membership.role).includes(Role.ANNOTATOR),
     }

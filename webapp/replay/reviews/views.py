@@ -72,7 +72,6 @@ def _reviews_page(
         **entries.filter_fields(team.pk, chosen),
         "reviews": rows[:NUM_SHOWN],
         "people": annotators_of(team) if may_label else [],
-        "may_label": may_label,
         "max_items": MAX_ITEMS,
         "orders": SORTS.items(),
         "typed": typed,
@@ -118,7 +117,6 @@ def review(request: MemberRequest, pk: int) -> HttpResponse:
         "settled": settled_by_people(found),
         "last": last_label(found, request.user),
         "verdict_keys": VERDICT_KEYS,
-        "may_label": Role(request.membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/review.html", ctx)
 
@@ -214,6 +212,5 @@ def guides(request: MemberRequest) -> HttpResponse:
         newest[guide.task_set_id] = guide
     ctx = {
         "guides": [(each, newest.get(each.pk)) for each in TaskSet.objects.order_by("name")],
-        "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/guides.html", ctx)

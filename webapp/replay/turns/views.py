@@ -57,7 +57,6 @@ def turns(request: MemberRequest, pk: int) -> HttpResponse:
             _row(turn, mine, balance[turn.index], edit, trajectory.mistake_turn)
             for turn in trajectory.turns.order_by("index")
         ],
-        "may_label": Role(request.membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/turns.html", ctx)
 
