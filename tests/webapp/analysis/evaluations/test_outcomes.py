@@ -89,7 +89,7 @@ def test_lists_and_comparisons_say_both(client: Client, babbler: Experiment):
     compared = text_of(client, f"/experiments/compare/?id={babbler.pk}&id={other.pk}")
     assert "50 % [19, 81], n = 10 4 more at a limit (90 % by OSWorld's rule)" in compared
     tab = text_of(client, f"/experiments/{babbler.pk}/?tab=evaluations")
-    assert "50.0 % [19, 81] 5 / 10 4 90.0 %" in tab
+    assert "50.0 % [19, 81], 5 / 10 4 90.0 %" in tab
 
 
 def test_the_matrix_marks_them_and_osworlds_rule_can_be_chosen(client: Client, babbler: Experiment):
