@@ -1,7 +1,8 @@
 """Terms that people write themselves, in CEL (cel.dev): typed, without loops, clocks or dice.
 
-Every number is a `double`; where `1` does not fit, it is read as `1.0`. The library is Google's own, of which
-one version is pinned: a stored reward has to come out the same on every machine.
+Every number is a `double`: `1` is read as `1.0`, so that `1 / 2` is a half, and as a whole number only where
+that does not fit, as in `[4, 5][1]`. The library is Google's own, of which one version is pinned: a stored
+reward has to come out the same on every machine.
 """
 
 from __future__ import annotations
@@ -93,11 +94,11 @@ class Program:
 def _compiled(expression: str, is_of_turn: bool) -> Program:
     environment = _environment(is_of_turn)
     try:
-        compiled = environment.compile(expression)
-    except RuntimeError as error:  # the library has no type of its own for them
+        compiled = environment.compile(_with_doubles(expression))
+    except RuntimeError:  # the library has no type of its own for them
         try:
-            compiled = environment.compile(_with_doubles(expression))
-        except RuntimeError:
+            compiled = environment.compile(expression)
+        except RuntimeError as error:
             raise TermError(_plain(str(error))) from error
     if compiled.return_type() not in NUMBERS:
         raise TermError(f"must be a number or true/false, not {compiled.return_type().name().lower()}")

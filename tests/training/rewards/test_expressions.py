@@ -57,6 +57,10 @@ def value(expression: str, count: str = "once", turns=TURNS, **values) -> float:
         ("is_last && !executed", "sum", 1.0),
         ("num_turns > 3 ? score + 1 : 0", "once", 1.5),
         ("claim == 'step 3' ? 1 : num_turns / 8", "once", 0.5),
+        ("1 / 2", "once", 0.5),
+        ("claim == 'success' ? 1 / 4 : 3 / 4", "once", 0.75),
+        ("[4, 5][1]", "once", 5.0),
+        ("size('ab') > 1 ? 1 : 0", "once", 1.0),
     ],
 )
 def test_an_expression_is_worth_what_it_says(expression, count, expected):
