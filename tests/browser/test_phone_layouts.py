@@ -18,7 +18,7 @@ from testing.factories import (
     make_user,
 )
 from webapp.accounts.models import Role
-from webapp.experiments.models import Attempt, CheckpointRecord, Experiment
+from webapp.experiments.models import Attempt, CheckpointRecord, Experiment, MetricPoint
 from webapp.trajectories.models import Trajectory
 
 NAME = "First desk with a longer name"
@@ -62,6 +62,23 @@ def test_the_path_to_a_page_wraps_between_its_names(phone: Page, run: Experiment
     names = phone.locator(".breadcrumbs > *")
     assert names.count() == 3
     assert max(box(one)["height"] for one in names.all()) < 24
+
+
+FINGER = """(found, pixels) => {
+  found.scrollIntoView({ block: "center" });
+  const { left, width, top, height } = found.getBoundingClientRect();
+  const ends = [top + height / 2 - pixels / 2, top + height / 2 + pixels / 2];
+  return ends.every((y) => document.elementFromPoint(left + width / 2, y) === found);
+}"""
+
+
+@pytest.mark.parametrize("name", [".breadcrumbs a", ".chart-help"])
+def test_small_targets_take_a_finger(phone: Page, run: Experiment, name: str):
+    MetricPoint.objects.create(experiment=run, name="rollout/success", step=1, value=0.5)
+    phone.goto(f"/experiments/{run.pk}/")
+    small = phone.locator(name).first
+    small.wait_for()
+    assert small.evaluate(FINGER, 24)
 
 
 def test_why_an_attempt_was_lost_is_read_in_words(phone: Page, run: Experiment):
