@@ -32,6 +32,11 @@ Locale = Annotated[str, StringConstraints(max_length=64, pattern=r"^([A-Za-z0-9_
 """Whether a desktop has it, its set-up says: locales come with the desktop's system."""
 
 
+MAX_ID = 120
+MAX_FAMILY = 40
+"""Characters that tables keep."""
+
+
 class Task(Wire):
     """One desktop problem in OSWorld's schema, plus what Deskhand adds."""
 

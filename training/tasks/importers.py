@@ -14,6 +14,7 @@ from training.tasks.json_files import numbered_lines, read_json
 from training.tasks.osworld_checkout import checkout_files
 from training.tasks.supported_by.operating_system import with_system_of_source
 from training.tasks.task_json import LoadError, Split, task_from_osworld
+from training.tasks.unusable_values import unusable
 from training.untrusted.parquet import BadTable, read_rows
 
 SLIME_COLUMNS = ("task_config", "task_id", "domain", "instruction")
@@ -54,6 +55,8 @@ def load_tasks(path: Path, *, heldout_fraction: float = 0.2) -> LoadedTasks:
             if isinstance(found, LoadError):
                 raise found
             task = _task(found, heldout_fraction)
+            if problem := next(unusable(task), None):
+                raise LoadError(f"{found.where}: {' '.join(problem)}", (problem,))
         except LoadError as error:
             loaded.refused.append(str(error))
             continue

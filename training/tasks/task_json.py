@@ -49,6 +49,9 @@ def task_from_osworld(
     task_id = values.get("id") or values.get("task_id")
     if not task_id:
         raise _refused(where, ("id", "is missing"))
+    for key, value in (("id", task_id), ("family", values.get("family") or "")):
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise _refused(where, (key, "must be a text"))
     if not isinstance(values.get("instruction"), str):
         raise _refused(where, ("instruction", "is missing"))
     if not values["instruction"].strip():

@@ -7,6 +7,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from training.tasks.unusable_values import SCREEN_SIDES
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.form_tokens import once_per_form
 from webapp.accounts.models import Role
@@ -16,7 +17,6 @@ from webapp.screens.queries import screens
 from webapp.screens.services import controls
 from webapp.tasks_library.models import Draft
 from webapp.tasks_library.services import drafts
-from webapp.tasks_library.task_text import SCREEN_SIDES
 from webapp.trajectories.access import get_trajectory
 
 SCREENS = ("512x384", "800x600", "1024x768", "1280x720", "1920x1080")

@@ -7,19 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from training.contracts.plain_errors import in_plain_words
-from training.contracts.types import Action, Task
+from training.contracts.types import Task
 from training.tasks.supported_by.deskhand import task_problems
 from training.tasks.task_json import OWN_KEYS, PUBLISHED_KEYS, LoadError, task_from_osworld, to_osworld
-from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
+from training.tasks.unusable_values import unusable
 from webapp.lib.request_values import BadValue, json_object
 from webapp.lib.yaml_keys import lines_of
 
 MAX_CHARS = 200_000
-SCREEN_SIDES = (200, 4096)
-"""Pixels."""
 MAX_DEPTH = 12
 KEPT = {
     *("id", "task_id", "instruction", "family", "split", "config", "evaluator", "screen"),
@@ -93,37 +89,6 @@ def _problems(values: dict[str, Any], reading: Reading) -> Iterator[tuple[str, s
     for problem in task_problems(task):
         place = PLACE.match(problem)
         yield _path_of(place[0]) if place else "", f"unsupported on Deskhand's desktops: {problem}", False
-
-
-def unusable(task: Task) -> Iterator[tuple[str, str]]:
-    """(path, what is wrong) of values that no table or desktop can hold."""
-    if len(task.task_id) > MAX_ID:
-        yield "id", f"is longer than {MAX_ID} characters"
-    if len(task.family) > MAX_FAMILY:
-        yield "family", f"is longer than {MAX_FAMILY} characters"
-    if not 1 <= task.level <= 1000:
-        yield "level", "must be from 1 to 1000"
-    low, high = SCREEN_SIDES
-    if not all(low <= side <= high for side in task.screen):
-        yield "screen", f"must be [width, height] in pixels, each from {low} to {high}"
-    if task.max_turns is not None and not 1 <= task.max_turns <= 1000:
-        yield "max_turns", "must be from 1 to 1000"
-    yield from _oracle(task.oracle.get("actions", []))
-
-
-def _oracle(actions: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(actions, list):
-        yield "oracle.actions", "must be a list"
-        return
-    for index, action in enumerate(actions):
-        try:
-            Action.model_validate(action)
-        except ValidationError as error:
-            item = error.errors()[0]
-            yield (
-                ".".join(["oracle.actions", str(index), *map(str, item["loc"])]),
-                in_plain_words(item["msg"]),
-            )
 
 
 def _path_of(place: str) -> str:

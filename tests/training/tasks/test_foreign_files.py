@@ -70,6 +70,11 @@ def test_a_file_of_one_task_is_read_with_mark_and_any_line_end(tmp_path, data):
         (text("a") + b'\n{"id": "n", "instruction": "x", "oracle": [{"a": 1, "a": 1}]}\n', ["a"], [2]),
         (text("a") + b'\n{"task_config": "{oops"}\n' + text("b"), ["a", "b"], [2]),
         (text("a") + b"\n" + text("a") + b"\n" + text("b"), ["a", "b"], [2]),
+        (text("a") + b"\n" + text(["n"]) + b"\n" + text("b", family={"x": 1}), ["a"], [2, 3]),
+        (text("a") + b"\n" + text("i" * 121) + b"\n" + text("b"), ["a", "b"], [2]),
+        (text("a") + b"\n" + text("n", family="f" * 41) + b"\n" + text("b"), ["a", "b"], [2]),
+        (text("a") + b"\n" + text("n", level=2**40) + b"\n" + text("b"), ["a", "b"], [2]),
+        (text("a") + b"\n" + text("n", screen=[10**9, 1]) + b"\n" + text("b"), ["a", "b"], [2]),
         (text("a") + b"\n" + text("n", instruction=" \n") + b"\n" + text("b"), ["a", "b"], [2]),
     ],
 )

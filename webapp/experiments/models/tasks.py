@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from training.contracts.config import DesktopConfig, TaskConfig
+from training.contracts.task import MAX_FAMILY, MAX_ID
 from training.contracts.types import Task
 from training.tasks.supported_by.operating_system import TITLES
 from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
@@ -54,8 +55,6 @@ class TaskStatus(models.TextChoices):
 
 
 MAX_WORDS = 6
-MAX_ID = 120
-MAX_FAMILY = 40
 
 
 class TaskRecordQuerySet(models.QuerySet["TaskRecord"]):

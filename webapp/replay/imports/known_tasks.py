@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from training.contracts.task import MAX_FAMILY, MAX_ID
 from training.contracts.types import Task
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
-from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import check_text, shortened
 from webapp.replay.formats.conversation import ReadProblem
 from webapp.replay.services.demonstrated_tasks import demonstrations_of, ensure_demonstrated_task

@@ -10,13 +10,13 @@ from django.db import IntegrityError, transaction
 
 from training.contracts.types import Task
 from training.tasks.importers import LoadedTasks
+from training.tasks.unusable_values import unusable
 from webapp.accounts.models import AuditAction, Team
 from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.experiments.services.task_sets import Written, write_tasks
 from webapp.lib.request_values import BadValue, check_plain, check_text
 from webapp.tasks_library.leakage import leaking
-from webapp.tasks_library.task_text import unusable
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
