@@ -70,6 +70,23 @@ def test_a_completion_that_would_stand_elsewhere_is_rendered_again(admission, re
     assert not has_behaviour_logprobs(entered)
 
 
+@pytest.mark.parametrize("logprobs", [lambda found: found[1:], lambda found: (*found[1:], float("inf"))])
+def test_what_has_no_sound_logprobs_is_imitated(admission, recorded: Trajectory, logprobs) -> None:
+    completion = recorded.turns[0].completion
+    broken = completion.model_copy(update={"behaviour_logprobs": logprobs(completion.behaviour_logprobs)})
+    first = recorded.turns[0].model_copy(update={"completion": broken})
+    changed = recorded.model_copy(update={"turns": (first, *recorded.turns[1:])})
+    mine = admission()
+    assert not has_behaviour_logprobs(mine.admit(candidate(changed)).trajectory)
+    assert mine.skips == []
+
+
+def test_what_is_longer_than_the_context_is_skipped_by_name(admission, recorded: Trajectory) -> None:
+    mine = admission(sampling={"max_context_tokens": 64})
+    assert mine.admit(candidate(recorded)) is None
+    assert [skip.reason for skip in mine.skips] == ["too_long"]
+
+
 @pytest.mark.parametrize(
     ("age", "replay", "reused", "reason"),
     [

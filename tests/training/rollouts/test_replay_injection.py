@@ -83,6 +83,11 @@ def test_one_worst_member_is_replaced_and_the_group_keeps_its_size() -> None:
     )
 
 
+def test_of_equally_bad_members_the_latest_is_replaced() -> None:
+    _, (injection,) = run([make_group([0.1, 0.0, 0.0], group_id=7)], [candidate()], max_share=1.0)
+    assert injection.replaced_trajectory_id == 72
+
+
 def test_a_group_with_a_success_is_left_alone() -> None:
     group = make_group([0.0, 1.0])
     assert run([group], [candidate()], max_share=1.0) == ([group], [])
