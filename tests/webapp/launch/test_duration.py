@@ -15,7 +15,7 @@ from training.planning.presets import load_preset
 from webapp.accounts.models import Team
 from webapp.analysis.costs.forecast import cost_forecast
 from webapp.experiments.models import ExperimentStatus
-from webapp.launch.preflight.duration import expected_duration
+from webapp.launch.preflight.duration import expected_duration, formula_seconds
 
 pytestmark = pytest.mark.django_db
 RECORDED = [
@@ -93,6 +93,27 @@ def test_short_runs_do_not_stretch_the_estimate_of_a_long_one():
     found = expected_duration(first_desk(60), team=team, preset="first-desk")
     assert found.seconds == pytest.approx(676)
     assert "1 finished experiment of" in found.basis
+
+
+def test_a_single_run_says_less_of_the_range_than_two():
+    team, config = make_team(), first_desk(60)
+    widths = []
+    for _ in range(2):
+        finished(team, config, 676)
+        found = expected_duration(config, team=team, preset="first-desk")
+        widths.append(found.high / found.low)
+    assert widths[0] > widths[1] > 1
+
+
+def test_groups_that_may_be_sampled_beside_count_in_the_bound_alone():
+    few, many = (formula(first_desk(algorithm={"max_extra_groups": extra})) for extra in (0, 6))
+    assert few[0] == many[0]
+    assert few[1] < many[1]
+
+
+def formula(config: ExperimentConfig) -> tuple[float, float]:
+    """(expected, at most) seconds."""
+    return formula_seconds(config), formula_seconds(config, turns_used=1.0)
 
 
 def test_the_recorded_sample_takes_no_longer_than_at_most():

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_team, make_user
+from testing.fleet_rows import make_worker
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.accounts.models import Role
 from webapp.experiments.models import (
@@ -25,6 +26,7 @@ from webapp.experiments.models import (
 from webapp.experiments.placement.waiting_reasons import queue_in_order, queue_state
 from webapp.experiments.services.experiments import queue_experiment
 from webapp.experiments.sweep_plan import SweepPlan
+from webapp.sweeps.forecast import sweep_forecast
 from webapp.sweeps.queries.results import best_of, results_of
 from webapp.sweeps.search_space import parse_axes
 from webapp.sweeps.services.arms import _queue, advance_sweeps
@@ -261,3 +263,15 @@ def test_the_list_has_one_row_for_all_of_it_with_its_own_status(client) -> None:
     first.delete()
     assert client.get("/experiments/").content.decode().count('<tr id="sweep-') == 1
     assert SweepArm.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("workers", "arms_at_once", "at_once", "rounds"),
+    [(0, 2, 1, 6), (2, 2, 2, 3), (4, 2, 4, 2), (9, 2, 4, 2), (9, 3, 6, 1)],
+)
+def test_a_sweep_takes_as_many_rounds_as_its_workers_need(workers, arms_at_once, at_once, rounds):
+    for number in range(workers):
+        make_worker(f"gpu{number}@h1", queue="gpu")
+    axes = parse_axes(f"{RATE} = 1e-6, 3e-6, 1e-5", ExperimentConfig())
+    found = sweep_forecast(SweepPlan(axes=axes, num_seeds=2, arms_at_once=arms_at_once), 10.0)
+    assert (found.worker_seconds, found.num_workers, found.seconds) == (60.0, at_once, 10.0 * rounds)

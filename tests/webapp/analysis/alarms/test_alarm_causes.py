@@ -119,6 +119,7 @@ def test_the_entropy_threshold_is_a_share_of_the_highest_entropy_before() -> Non
     assert threshold_of(alarm) == pytest.approx(0.2)
     assert threshold_of(fire(experiment, "all_zero_rewards", 2, value=3, limit=3)) == 0
     assert threshold_of(fire(experiment, "stale_checkpoint", 2)) is None
+    assert threshold_of(fire(experiment, "grad_norm_explosion", 2, value=-1.0, limit=0.0)) is None
 
 
 @pytest.mark.parametrize("name", GUARDS)

@@ -153,6 +153,9 @@ def test_a_forecast_knows_gpus_only_from_workers_that_are_online() -> None:
     found = cost_forecast(config, 7200, team)
     assert (found.gpu_hours, found.desktop_hours) == (2, 2 * config.desktops.num_desktops)
     assert found.text == "6.00 USD"
+    gang = {"optimiser": {"num_processes": 8, "num_hosts": 2}, "checkpoints": {"directory": "/shared"}}
+    spread = ExperimentConfig.model_validate(gang)
+    assert cost_forecast(spread, 3600, team).gpu_hours == 4, "two of each of two hosts"
 
 
 def test_only_admins_set_prices_and_bad_ones_are_named(client) -> None:
