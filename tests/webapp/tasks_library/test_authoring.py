@@ -239,7 +239,7 @@ LEAK = json.dumps(osworld("b", instruction="Write  A.", split="heldout"))
         ("[" * 100_000, "b.json: not readable as JSON"),
         (json.dumps(osworld("b", level="high")), "b.json: level"),
         (json.dumps(osworld("b", instruction="\x00")), "holds the character NUL"),
-        (json.dumps(osworld("b", screen=[1, 1])), "b: screen must be"),
+        (json.dumps(osworld("b", screen=[1, 1])), "b.json: screen must be"),
         (LEAK, "b: its instruction is that of a in split train"),
     ],
 )
