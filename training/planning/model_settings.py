@@ -31,13 +31,14 @@ DIVIDE = {
     "num_heads": "hidden_size",
 }
 """Numbers that divide another one; the last is a vision tower's."""
-KERNELS = (None, "sdpa", "eager")
-ONLY: dict[str, tuple[object, object, str]] = {
-    "attention_dropout": (0, None, "set it to 0: the trainer would score other tokens than are sampled"),
-    "return_dict": (True, True, "set it to true"),
-    "output_router_logits": (False, False, "set it to false, nothing here balances experts"),
+KERNELS = (None, "sdpa", "eager"), "take it out, the trainer chooses its kernels by itself"
+ONLY: dict[str, tuple[tuple[object, ...], str]] = {
+    "attention_dropout": ((0, None), "set it to 0: the trainer would score other tokens than are sampled"),
+    "return_dict": ((True,), "set it to true"),
+    "output_router_logits": ((False,), "set it to false, nothing here balances experts"),
+    **dict.fromkeys(("attn_implementation", "_attn_implementation"), KERNELS),
 }
-"""The two values that a key may have, its default first, and what to do about anything else."""
+"""The values that a key may have, its default first, and what to do about anything else."""
 KINDS = {"tie_word_embeddings": bool, "rms_norm_eps": float, "image_token_id": int, "video_token_id": int}
 
 
@@ -50,15 +51,12 @@ def refused_settings(model_type: str, config: dict[str, Any]) -> Iterator[str]:
     yield from _blocks(model_type, config, text)
     yield from _rope(model_type, text)
     for part in (config, text):
-        for key, (default, other, remedy) in ONLY.items():
-            if part.get(key, default) not in (default, other):
+        for key, (allowed, remedy) in ONLY.items():
+            if part.get(key, allowed[0]) not in allowed:
                 yield f"{key} {part[key]!r}: {remedy}"
         for key, kind in KINDS.items():
             if key in part and type(part[key]) is not kind:
                 yield f"{key} {part[key]!r}, and transformers takes a {kind.__name__} alone"
-    kernels = config.get("attn_implementation", config.get("_attn_implementation"))
-    if kernels not in KERNELS:
-        yield f"attn_implementation {kernels}: take it out, the trainer chooses its kernels by itself"
 
 
 def _numbers(model_type: str, text: Mapping[str, Any], tower: Mapping[str, Any]) -> Iterator[str]:

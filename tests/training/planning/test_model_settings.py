@@ -26,7 +26,10 @@ def rope(kind: str, **values: Any) -> dict[str, Any]:
         (LLAMA | {"quantization_config": {"quant_method": "fp8"}}, "quantization_config"),
         (LLAMA | {"attention_dropout": 0.1}, r"attention_dropout 0\.1: set it to 0"),
         (LLAMA | {"return_dict": False}, "return_dict False: set it to true"),
-        (LLAMA | {"attn_implementation": "flash_attention_2"}, "flash_attention_2: take it out"),
+        (
+            LLAMA | {"attn_implementation": "flash_attention_2"},
+            "attn_implementation .flash_attention_2.: take it out",
+        ),
         (LLAMA | {"rms_norm_eps": 1}, "rms_norm_eps 1, and transformers takes a float"),
         (LLAMA | {"pad_token_id": 448}, "pad_token_id 448, and vocab_size is 448"),
         (LLAMA | {"num_key_value_heads": 3}, "num_attention_heads 4, which is no multiple of .* 3"),

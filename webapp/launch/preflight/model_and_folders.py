@@ -42,12 +42,12 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
     try:
         tensors = stored_tensors(folder)
         refusals = list(family_checks(config, folder, tensors))
-        shape = model_shape(folder, tensors) if not refusals else TINY_SHAPE
+        shape = None if refusals else model_shape(folder, tensors)
     except (ValueError, KeyError, TypeError, OSError) as error:
         yield Check("bad", "Model cannot be read", str(error), "model.path")
         return
-    yield from refusals
-    if refusals:
+    if shape is None:
+        yield from refusals
         return
     yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
     yield from kernel_checks(config, family_of_folder(folder))
