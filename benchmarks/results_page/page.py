@@ -62,13 +62,13 @@ The other tables of this page use OSWorld's rule. With `mask` three of five seed
 unparsable turns, so it does not ship. The arms with an ended score are equal within their intervals: \
 reasons chose `no_credit`. The run that once fell apart never did so again, so `keep` was not shown to be \
 unsafe."""
-CREDIT = """Menus of up to five turns alone, 4 groups of 8 a step. Branches go on from screens that fewer \
-than half of the group saw; each continuation does the turns before it again, which counts. A desktop-second \
-was up to twice as long in one run as in another, since other work shared the machine: equal turns are the \
-fair measure. Against GRPO: points of mean held-out success from the start until the same was spent, by \
-pairs of one seed, with Student's interval. Two of three runs with branches and one of GRPO raised the alarm \
-about the gradient's norm. Shared states and a second GRPO ran later, with little beside them; those two are \
-compared with each other.
+CREDIT = """Menus of up to five turns alone, 4 groups of 8 a step. A state is all that was read and done up \
+to it. Branches go on from the middle of what no sibling shares; each continuation does the turns before it \
+again, which counts. Other work shared the machine, so that equal turns are the fair measure. Against \
+GRPO: points of mean held-out success from the start until the same was spent, by pairs of one seed, with \
+Student's interval. In an earlier run a state was its screen alone: behind a menu that closed, right and \
+wrong rows shared one value. Shared states were worth -2 points [-27, +24] then at equal steps, branches \
++5 [-5, +16], and no arm came to 80 %.
 
 ![Rollouts and held-out success by step, with GRPO, branches and shared states](images/ablation_credit.svg)"""
 TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."
