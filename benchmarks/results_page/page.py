@@ -65,10 +65,12 @@ unsafe."""
 CREDIT = """Menus of up to five turns alone, 4 groups of 8 a step. A state is all that was read and done up \
 to it. Branches go on from the middle of what no sibling shares; each continuation does the turns before it \
 again, which counts. Other work shared the machine, so that equal turns are the fair measure. Against \
-GRPO: points of mean held-out success from the start until the same was spent, by pairs of one seed, with \
-Student's interval. In an earlier run a state was its screen alone: behind a menu that closed, right and \
-wrong rows shared one value. Shared states were worth -2 points [-27, +24] then at equal steps, branches \
-+5 [-5, +16], and no arm came to 80 %.
+GRPO: points of mean held-out success from the start until the same was spent, sampled, by pairs of one \
+seed, with Student's interval. Intervals at the end take each draw for one trial, also of one task or seed. \
+Greedily the arms end alike, so that what they differ in when sampled may be how sharp they are. \
+In an earlier run a state was its screen alone: behind a menu that closed, right and wrong rows shared one \
+value. Shared states were worth -2 points [-27, +24] then at equal steps, branches +5 [-5, +16], and no arm \
+came to 80 %.
 
 ![Rollouts and held-out success by step, with GRPO, branches and shared states](images/ablation_credit.svg)"""
 TRAINING = "Ready: tensors lie on the GPU. Whole: from PNG files to new weights."

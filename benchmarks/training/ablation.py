@@ -37,10 +37,9 @@ from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
 from benchmarks.training import ablation_credit
 from benchmarks.training.ablation_arms import STUDIES
-from benchmarks.training.ablation_runs import Budget, run_once
+from benchmarks.training.ablation_runs import Budget, pooled, run_once
 from benchmarks.training.learning_curves_picture import draw
 from benchmarks.training.side_by_side import cores_of
-from training.rollouts.held_out_success import wilson_interval
 
 HEADER = (
     *("arm", "seeds", "greedy before", "after", "sampled before", "after"),
@@ -165,13 +164,6 @@ def at_the_end(runs: list[dict[str, Any]]) -> dict[str, float]:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
-
-
-def pooled(runs: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    wins = sum(run[name]["num_success"] for run in runs)
-    trials = sum(run[name]["num_samples"] for run in runs)
-    low, high = wilson_interval(wins, trials)
-    return {"success": wins / trials if trials else 0.0, "low": low, "high": high, "num_samples": trials}
 
 
 def row_of(arm: dict[str, Any]) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from training.statistics.share_interval import wilson_interval
+from benchmarks.training.ablation_runs import pooled
 from training.statistics.student_t import mean_interval
 
 BAR = 0.8
@@ -76,15 +76,11 @@ def mean_until(points: Curve, end: float) -> float:
 def arm_of(name: str, runs: Sequence[Run]) -> dict[str, Any]:
     """All seeds of an arm, by themselves and against plain GRPO; runs of all arms are given."""
     own = [run for run in runs if run["arm"] == name]
-    wins, trials = (sum(run["after"][key] for run in own) for key in ("num_success", "num_samples"))
-    low, high = wilson_interval(wins, trials)
     return {
         "arm": name,
         "runs": len(own),
-        "success": wins / trials,
-        "low": low,
-        "high": high,
-        "num_samples": trials,
+        **pooled(own, "after"),
+        "after_greedy": pooled(own, "after_greedy"),
         "reached": {unit: {run["seed"]: reached(curve(run, unit)) for run in own} for unit in UNITS},
         "spent": {unit: {run["seed"]: spent(run, unit)[run["step"]] for run in own} for unit in UNITS},
         "continuations": sum(

@@ -12,6 +12,7 @@ from benchmarks.training.ablation_arms import UPDATES, Arm
 from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 from testing.watch_installation import rows
+from training.rollouts.held_out_success import wilson_interval
 
 CURVES = (
     "rollout/solved",
@@ -139,3 +140,11 @@ def accept_demonstrations(deskhand: Instance, seed: int, count: int, limit_s: fl
     if done.returncode:
         raise InstanceFailed(f"recording for the replay buffer failed:\n{done.stderr[-2000:]}")
     return int(done.stdout.split()[-1])
+
+
+def pooled(runs: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Success of the evaluation `name`, all runs together, each draw one trial."""
+    wins = sum(run[name]["num_success"] for run in runs)
+    trials = sum(run[name]["num_samples"] for run in runs)
+    low, high = wilson_interval(wins, trials)
+    return {"success": wins / trials if trials else 0.0, "low": low, "high": high, "num_samples": trials}

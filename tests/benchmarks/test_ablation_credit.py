@@ -28,6 +28,7 @@ def run(arm: str, seed: int, successes: list[float], *, branch_s: float = 0.0) -
         "sampled_curve": [(2 * place, success) for place, success in enumerate(successes)],
         "rollout_curve": [(step, 0.5) for step in steps],
         "after": {"num_success": round(48 * successes[-1]), "num_samples": 48},
+        "after_greedy": {"num_success": round(24 * successes[-1]), "num_samples": 24},
     }
 
 
