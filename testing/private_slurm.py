@@ -117,8 +117,8 @@ def private_slurm(kill_wait: int = 30) -> Iterator[PrivateSlurm]:
 
 def _wait_until_idle(slurm: PrivateSlurm) -> None:
     states = partial(slurm.run, "sinfo", "--noheader", "--partition=low", "--format=%D %T")
-    told = partial(slurm.run, "sinfo", "--long")
-    wait_for(told, lambda: states().split() == ["2", "idle"], patience_s=UP_WITHIN_S)
+    report = partial(slurm.run, "sinfo", "--long")
+    wait_for(report, lambda: states().split() == ["2", "idle"], patience_s=UP_WITHIN_S)
 
 
 def _end(file: Path) -> None:

@@ -147,7 +147,7 @@ def test_programs_widgets_and_a_terminals_text_are_told(guest):
 
     spaces = {key: f"https://accessibility.ubuntu.example.org/ns/{word}" for key, word in NS.items()}
     found = ".//application[@name='galculator']//*[@name='7']"
-    wait_for("the calculator's keys are told", lambda: tree().find(found) is not None)
+    wait_for("the calculator's keys are reported", lambda: tree().find(found) is not None)
     key = tree().find(found)
     assert key.get(f"{{{spaces['st']}}}showing") == "true"
     place = tuple(int(part) for part in key.get(f"{{{spaces['cp']}}}screencoord")[1:-1].split(", "))
