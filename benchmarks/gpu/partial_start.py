@@ -45,7 +45,7 @@ def make_partial_start(
             "sft.enabled": True,
             "sft.families": [],
             "sft.stop_at_success": 0.05,
-            "evaluation.num_tasks": 2 if is_tiny else 16,
+            "evaluation.num_tasks": 2 if is_tiny else 8,
             "evaluation.before": False,
             "evaluation.after": False,
             "checkpoints.keep_last": 20,
