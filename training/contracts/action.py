@@ -11,6 +11,8 @@ MODIFIER_NAMES = ("ctrl", "shift", "alt", "super")
 MAX_PRESSES = 100
 MAX_HOLD_S = 60.0
 MAX_DOWN_KEYS = 5
+NEAR_PX = 12
+"""Points this close land on the same thing: half the height of a menu row."""
 Button = Literal["left", "middle", "right"]
 
 

@@ -45,6 +45,8 @@ class MeasuredTurn(Wire):
     tree_before: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Characters of the raw accessibility tree before the action."""
     tree_after: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    widgets: str = Field(default="", max_length=64, exclude_if=lambda digest: not digest)
+    """Digest of the boxes in the tree before the action that hold the point that it clicks; "" = no tree."""
     terminal_changed: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
 

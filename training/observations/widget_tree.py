@@ -7,6 +7,8 @@ from functools import cached_property
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from training.contracts.observed_text import Box
+
 USABLE_START = "document"
 USABLE_ENDINGS = (
     *("item", "button", "heading", "label", "scrollbar", "searchbox", "textbox", "link", "tabelement"),
@@ -69,7 +71,7 @@ class Widget:
         return self.attribute("state", name) == "true"
 
     @cached_property
-    def box(self) -> tuple[int, int, int, int] | None:
+    def box(self) -> Box | None:
         """Left, top, width and height on the screen; None when it has no place there."""
         place, size = (PAIR.fullmatch(self.attribute("component", name)) for name in ("screencoord", "size"))
         if place is None or size is None:
@@ -91,6 +93,12 @@ class Widget:
         is_seen = self.has_state("visible") and (self.system == "windows" or self.has_state("showing"))
         says = bool(self.name or self.element.text) or self.element.get("image") == "true"
         return is_seen and says and any(map(self.has_state, CAN_BE_USED)) and self.box is not None
+
+
+def boxes_at(xml: str, x: int, y: int) -> set[Box]:
+    """Of all widgets that show, in a window or behind it. Raises BadTree."""
+    boxes = (widget.box for widget in widgets_of(xml) if widget.has_state("visible"))
+    return {box for box in boxes if box and 0 <= x - box[0] < box[2] and 0 <= y - box[1] < box[3]}
 
 
 def widgets_of(xml: str) -> Iterator[Widget]:

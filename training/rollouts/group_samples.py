@@ -10,7 +10,7 @@ from training.contracts.config import ExperimentConfig, ReplayConfig
 from training.contracts.config.algorithm import imitates_successes
 from training.contracts.config.reward_presets import reward_range
 from training.contracts.outcome import is_solved
-from training.contracts.screen_state import states_of_turns
+from training.contracts.screen_state import states_of_members
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
 from training.rollouts.untrainable import LeftOut, Reason, Untrainable, check_lengths
@@ -50,10 +50,9 @@ def states_of(group: Group, config: ExperimentConfig) -> SharedStates:
     """What the group's members saw, and what was measured by branches of them."""
     shows_screen = config.prompt.shows_screen
     return SharedStates(
-        of_turns={
-            member.trajectory_id: states_of_turns(member.turns, shows_screen=shows_screen)
-            for member in group.scored()
-        },
+        of_turns=states_of_members(
+            {member.trajectory_id: member.turns for member in group.scored()}, shows_screen=shows_screen
+        ),
         least_visits=config.algorithm.least_visits,
         branches=[_rewards_of(branch) for branch in group.branches if branch.scored()],
     )

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-NEAR_PX = 12
-"""Points this close land on the same thing: half the height of a menu row."""
+from training.contracts.action import NEAR_PX
+
 POINTS = (("x", "y"), ("to_x", "to_y"))
 
 

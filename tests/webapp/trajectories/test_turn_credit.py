@@ -84,6 +84,18 @@ def test_behind_a_dialog_that_any_key_closes_the_right_key_takes_no_blame(team: 
     assert [mistake_of(found[row.pk]) for row in rows] == [None] * 4 + [1] * 4
 
 
+def test_near_clicks_share_the_state_behind_unless_the_tree_says_that_they_hit_other_rows(team: Team) -> None:
+    group = make_group(experiment=make_experiment(team=team), size=8)
+    rows = [member(group, float(number < 4), ["desk", "menu", "desk behind"]) for number in range(8)]
+    for number, row in enumerate(rows):
+        y = 118 - number if number < 4 else 128 + number
+        row.turns.filter(index=1).update(action={"kind": "click", "x": 50, "y": y})
+    assert [one.change for one in credit_of(group)[rows[0].pk]] == [0, 0.5, 0]
+    rows[3].turns.filter(index=1).update(measured={"widgets": "of another row"})
+    assert [one.change for one in credit_of(group)[rows[3].pk]] == [0, 0.5]
+    assert [one.change for one in credit_of(group)[rows[0].pk]] == [0, 0.5, 0]
+
+
 def test_what_chance_explains_is_no_mistake(team: Team) -> None:
     group = make_group(experiment=make_experiment(team=team), size=4)
     lost = member(group, 0.0, ["desk", "menu", "left"])

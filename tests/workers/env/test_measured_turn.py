@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from PIL import Image, ImageDraw
 
+from testing.observed_texts import tree as desktop
+from testing.observed_texts import widget
 from training.contracts.observed_text import MeasuredTurn
 from training.contracts.types import Action
 from workers.desktops.desktop_texts import DesktopTexts, ReadText
@@ -45,3 +47,20 @@ def test_tree_and_terminal_are_measured_by_their_raw_texts():
     assert same == MeasuredTurn(
         screen_difference=0.0, is_grounded=False, tree_before=0, tree_after=0, terminal_changed=False
     )
+
+
+def test_clicks_on_two_rows_of_a_menu_hit_other_widgets():
+    """Rows of 20 px, a picture in the lower one."""
+    picture = widget("icon", "", (10, 22, 16, 16))
+    rows = widget("menu-item", "A", (0, 0, 80, 20)), widget("menu-item", "B", (0, 20, 80, 20), picture)
+    menu = desktop(widget("menu", "File", (0, 0, 80, 40), "".join(rows)))
+
+    def at(x: int, y: int, tree: str | None = menu) -> str:
+        action = Action(kind="click", x=x, y=y)
+        return measured_turn(action, screen(tree=tree), screen()).widgets
+
+    assert at(5, 19) == at(60, 0) != at(5, 20)
+    assert at(5, 20) == at(79, 39) != at(80, 39), "its right edge lies beside it"
+    assert at(12, 25) != at(5, 25), "the innermost counts"
+    assert at(12, 25, None) == at(12, 25, "<no tree") == ""
+    assert measured_turn(ENTER, screen(tree=menu), screen()).widgets == ""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from training.contracts.screen_state import move_of, state_of_digests, states_by_history
+from training.contracts.screen_state import Move, move_of, state_of_digests, states_by_history
 from training.contracts.types import Purpose, Source
 from training.statistics.turn_values import NodeValue, TurnValue, interval_of_change, turn_values
 from webapp.trajectories.models import Group, Trajectory
@@ -57,23 +57,23 @@ def credit_of(group: Group) -> dict[int, list[Stretch]]:
         settings = group.experiment.settings
         shows_screen, least = settings.prompt.shows_screen, settings.algorithm.least_visits
     seen: defaultdict[int, list[str]] = defaultdict(list)
-    moves: defaultdict[int, list[str]] = defaultdict(list)
+    moves: defaultdict[int, list[Move]] = defaultdict(list)
     rewards: dict[int, float] = {}
     rows = Trajectory.objects.filter(group=group, reward__isnull=False)
     if group.source != Source.HUMAN:
         rows = rows.exclude(source=Source.HUMAN)
-    columns = ("index", "frame", "accessibility", "terminal", "earlier_actions", "action")
+    columns = ("index", "frame", "accessibility", "terminal", "earlier_actions", "action", "measured")
     rows = rows.order_by("id", "turns__index")
     found = rows.values_list("id", "reward", *(f"turns__{name}" for name in columns))
-    for key, reward, index, frame, tree, terminal, earlier, action in found:
+    for key, reward, index, frame, tree, terminal, earlier, action, measured in found:
         rewards[key], row = reward, seen[key]
         if index is not None:  # of a member that had no time for a turn there is none
             row.append(state_of_digests(frame, tree or "", terminal or "", shows_screen=shows_screen))
-            moves[key].append(move_of([*(earlier or []), action] if action else []))
+            actions = [*(earlier or []), action] if action else []
+            moves[key].append(move_of(actions, (measured or {}).get("widgets", "")))
     if len(rewards) < 2:
         return {}
-    states = {key: states_by_history(row, moves[key]) for key, row in seen.items()}
-    values = turn_values(rewards, states, least, measured_turns(rewards))
+    values = turn_values(rewards, states_by_history(seen, moves), least, measured_turns(rewards))
     low, high = min(0.0, *rewards.values()), max(1.0, *rewards.values())
     return {key: _stretches(row, low, high) for key, row in values.items()}
 
