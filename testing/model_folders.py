@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from training.planning.model_families import family_of_config
+from training.planning.model_families import family_of_config, family_of_type
 from training.planning.model_json import text_part
 from training.planning.model_weights import PREFIXES, SHORT, expected_weights
 
@@ -25,9 +25,12 @@ SIZES = {
 
 
 def write_model_folder(folder: Path, model_type: str, tokens: tuple[str, ...] = QWEN, **values: Any) -> Path:
-    """A folder of a supported type; `values` go into its config.json."""
+    """A folder of a supported type; `values` go into what its config.json says of the text model."""
     folder.mkdir(exist_ok=True)
-    config = {"model_type": model_type, **SIZES, **values}
+    text = {**SIZES, **values}
+    if family_of_type(model_type).has_vision:
+        text = {"text_config": text, "vision_config": {"patch_size": 16}}
+    config = {"model_type": model_type, **text}
     (folder / "config.json").write_text(json.dumps(config))
     added = [{"id": number, "content": token} for number, token in enumerate(tokens)]
     (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added, "model": {"vocab": {}}}))

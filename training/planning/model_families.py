@@ -106,7 +106,7 @@ def family_of_config(config: dict[str, Any]) -> ModelFamily:
             "that transformers knows by itself"
         )
     try:
-        refused = next(refused_settings(model_type, config), None)
+        refused = next(refused_settings(model_type, config, has_vision=family.has_vision), None)
     except TypeError as error:
         refused = f"a value of another kind than its key wants: {error}"
     if refused is not None:

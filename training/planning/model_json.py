@@ -51,3 +51,10 @@ def block_kinds(config: dict[str, Any]) -> list[str]:
 def num_experts(text: dict[str, Any]) -> int:
     """Of each block; 0 = it is dense. transformers writes it under the second name."""
     return int(text.get("num_experts") or text.get("num_local_experts") or 0)
+
+
+def num_deepstack(config: dict[str, Any]) -> int:
+    """Levels of a tower that text blocks add; three by default, as transformers has it."""
+    vision = vision_part(config)
+    has_levels = vision and str(config.get("model_type")).startswith("qwen3_vl")
+    return len(vision.get("deepstack_visual_indexes", (8, 16, 24))) if has_levels else 0

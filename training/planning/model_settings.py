@@ -14,7 +14,8 @@ ROPES: dict[str, tuple[str, ...]] = {
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
 }
 """Rotations that depend on a token's position alone, as others do on the longest row, and what each needs."""
-NUMBERS = ("rope_theta", *ROPES["llama3"], "original_max_position_embeddings")
+ORIGINAL = "original_max_position_embeddings"
+NUMBERS = ("rope_theta", *ROPES["llama3"], ORIGINAL)
 COUNTS = (
     *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size"),
     *("num_key_value_heads", "head_dim", "full_attention_interval"),
@@ -39,10 +40,24 @@ ONLY: dict[str, tuple[tuple[object, ...], str]] = {
     **dict.fromkeys(("attn_implementation", "_attn_implementation"), KERNELS),
 }
 """The values that a key may have, its default first, and what to do about anything else."""
-KINDS = {"tie_word_embeddings": bool, "rms_norm_eps": float, "image_token_id": int, "video_token_id": int}
+KINDS = {
+    **{"tie_word_embeddings": bool, "image_token_id": int, "video_token_id": int},
+    **dict.fromkeys(("rms_norm_eps", "initializer_range"), float),
+}
+ACTIVATIONS = (
+    *("silu", "gelu", "gelu_10", "gelu_accurate", "gelu_fast", "gelu_new", "gelu_python", "gelu_python_tanh"),
+    *("gelu_pytorch_tanh", "hardswish", "laplace", "leaky_relu", "linear", "mish", "prelu", "quick_gelu"),
+    *("relu", "relu2", "relu6", "sigmoid", "sqrtsoftplus", "swish", "tanh", "xielu"),
+)
+"""All of `transformers.activations`, which loads torch."""
+DTYPES = "bfloat16", "float32", "float16", "float64", "half", "float", "double"
+NAMES = {"hidden_act": ACTIVATIONS, "dtype": (*DTYPES, None), "torch_dtype": (*DTYPES, None)}
+"""Keys whose value is one of some names, the first of which stands for one that is left out."""
+SECTION = [16, 24, 24]
+"""Numbers of a head that turn with time, height and width where a Qwen2.5-VL does not say."""
 
 
-def refused_settings(model_type: str, config: dict[str, Any]) -> Iterator[str]:
+def refused_settings(model_type: str, config: dict[str, Any], *, has_vision: bool) -> Iterator[str]:
     """Which keys of config.json are not supported, and what to do."""
     text, tower = text_part(config), vision_part(config)
     if config.get("quantization_config") or text.get("quantization_config"):
@@ -50,13 +65,12 @@ def refused_settings(model_type: str, config: dict[str, Any]) -> Iterator[str]:
     yield from _numbers(model_type, text, tower)
     yield from _blocks(model_type, config, text)
     yield from _rope(model_type, text)
-    for part in (config, text):
-        for key, (allowed, remedy) in ONLY.items():
-            if part.get(key, allowed[0]) not in allowed:
-                yield f"{key} {part[key]!r}: {remedy}"
-        for key, kind in KINDS.items():
-            if key in part and type(part[key]) is not kind:
-                yield f"{key} {part[key]!r}, and transformers takes a {kind.__name__} alone"
+    for part in (config, text, tower):
+        yield from _values(part)
+    if has_vision:
+        yield from _parts(model_type, config, text, tower)
+    elif isinstance(config.get("text_config"), dict):
+        yield f"text_config, which no {model_type} has: take it out"
 
 
 def _numbers(model_type: str, text: Mapping[str, Any], tower: Mapping[str, Any]) -> Iterator[str]:
@@ -72,6 +86,27 @@ def _numbers(model_type: str, text: Mapping[str, Any], tower: Mapping[str, Any])
     for key, whole in (("pad_token_id", "vocab_size"), ("num_experts_per_tok", "num_experts")):
         if (text.get(key) or 0) > text.get(whole, math.inf) - (key == "pad_token_id"):
             yield f"{key} {text[key]}, and {whole} is {text[whole]}"
+
+
+def _values(part: Mapping[str, Any]) -> Iterator[str]:
+    """Which values of single keys are not supported."""
+    for key, (allowed, remedy) in ONLY.items():
+        if part.get(key, allowed[0]) not in allowed:
+            yield f"{key} {part[key]!r}: {remedy}"
+    for key, kind in KINDS.items():
+        if key in part and type(part[key]) is not kind:
+            yield f"{key} {part[key]!r}, and transformers takes a {kind.__name__} alone"
+    for key, names in NAMES.items():
+        if part.get(key, names[0]) not in names:
+            yield f"{key} {part[key]!r}, which transformers does not know: write the published one"
+
+
+def _parts(model_type: str, config: dict[str, Any], text: object, tower: object) -> Iterator[str]:
+    """Parts of a vision-language model in place of which transformers would make a large one."""
+    is_flat = model_type == "qwen2_5_vl" and config.get("text_config") is None and "hidden_size" in config
+    lacking = {"text_config": text is config and not is_flat, "vision_config": not tower}
+    for key in (key for key, lacks in lacking.items() if lacks):
+        yield f"no {key}: copy it from the config.json that was published with the weights"
 
 
 def _blocks(model_type: str, config: dict[str, Any], text: Mapping[str, Any]) -> Iterator[str]:
@@ -102,7 +137,23 @@ def _rope(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
         for name, value in values.items():
             if isinstance(value, dict):
                 yield f"{key} of its own for {name}: write its keys in place of it, for all blocks"
+            elif (kind, name, value) == ("yarn", "factor", None):
+                yield f"{key} with factor None: write max_position_embeddings / {ORIGINAL} in its place"
             elif name in NUMBERS and not (type(value) in (int, float) and value > 0):
                 yield f"{key} with {name} {value!r}, which is no positive number"
         if len(section := values.get("mrope_section", [0, 0, 0])) != 3:
             yield f"{key} with mrope_section {section}: three numbers are needed, of time, height and width"
+    if model_type == "qwen2_5_vl":
+        yield from _section(text)
+
+
+def _section(text: Mapping[str, Any]) -> Iterator[str]:
+    """What speaks against how a Qwen2.5-VL's heads turn with time, height and width."""
+    values = text.get("rope_scaling") or text.get("rope_parameters") or {}
+    section = values.get("mrope_section", SECTION)
+    width, heads = text.get("hidden_size"), text.get("num_attention_heads")
+    if width and heads and sum(section) != width // heads // 2:
+        yield (
+            f"mrope_section {section}, whose sum is not half of a head's {width // heads} numbers: copy it "
+            "from the config.json that was published with the weights"
+        )

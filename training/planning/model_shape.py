@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from training.planning.model_json import STATE, block_kinds, is_tied, num_experts, text_part, vision_part
+from training.planning.model_json import (
+    STATE,
+    block_kinds,
+    is_tied,
+    num_deepstack,
+    num_experts,
+    text_part,
+    vision_part,
+)
 
 MERGED = 4
 """Patches per image token."""
@@ -116,7 +124,7 @@ def shape_of(config: dict[str, Any], num_counted: int = 0) -> ModelShape:
         vision_layers=int(vision.get("depth", 0)),
         vision_matrices=3 if "fullatt_block_indexes" in vision else 2,
         patch_values=3 * int(vision.get("temporal_patch_size", 2)) * int(vision.get("patch_size", 16)) ** 2,
-        num_deepstack=len(vision.get("deepstack_visual_indexes", ())),
+        num_deepstack=num_deepstack(config),
         state_layers=block_kinds(config).count(STATE),
         state_keys=keys * int(text.get("linear_key_head_dim", 0)),
         state_values=values * int(text.get("linear_value_head_dim", 0)),

@@ -14,6 +14,7 @@ from training.planning.model_json import (
     STATE,
     block_kinds,
     is_tied,
+    num_deepstack,
     num_experts,
     read_object,
     text_part,
@@ -66,6 +67,7 @@ WINDOWED_TOWER = (
     PLAIN_TOWER[1].replace("linear_fc1", "gate_proj"),
 )
 """Of the whole tower and of each block, where it has windows."""
+DEEPSTACK = "deepstack_merger_list."
 PIECES, PIECE_BYTES = 64, 4096
 """How much of two large tensors is compared."""
 ADAPTER = "adapter_config.json"
@@ -136,6 +138,8 @@ def _problems(
         is_inside = num_blocks and name.startswith(blocks) and not rest.endswith("rotary_emb.inv_freq")
         if is_inside and number.isdecimal() and int(number) >= num_blocks:
             yield f"{where} has num_hidden_layers {num_blocks}, and the weights have {name}"
+        elif DEEPSTACK in name and name.endswith("linear_fc1.bias"):
+            yield f"{where} has too few deepstack_visual_indexes for the weight {name}: name one for each"
         elif is_inside or re.sub(r"\.\d+\.", ".0.", name) in expected:
             yield f"{where} has no place for the weight {name}: do its model_type and its counts fit?"
 
@@ -159,7 +163,7 @@ def expected_weights(config: dict[str, Any], prefix: str, *, are_split: bool = F
             found |= _experts(f"{block}mlp.", sizes, are_split=are_split)
     if not is_tied(config):
         found |= _rows("", "lm_head.weight:vocab_size,hidden_size", sizes)
-    return found | _tower(model_type, vision_part(config), "visual." if prefix == SHORT else "model.visual.")
+    return found | _tower(config, "visual." if prefix == SHORT else "model.visual.")
 
 
 def _experts(mlp: str, sizes: Sizes, *, are_split: bool) -> dict[str, Sides]:
@@ -175,17 +179,18 @@ def _experts(mlp: str, sizes: Sizes, *, are_split: bool) -> dict[str, Sides]:
     return found
 
 
-def _tower(model_type: str, vision: dict[str, Any], prefix: str) -> dict[str, Sides]:
+def _tower(config: dict[str, Any], prefix: str) -> dict[str, Sides]:
     """Some of its weights, which show every size that config.json names."""
+    model_type, vision = str(config["model_type"]), vision_part(config)
     if not vision:
         return {}
-    sizes, levels = _sizes(model_type, vision), len(vision.get("deepstack_visual_indexes", ()))
+    sizes = _sizes(model_type, vision)
     whole, block = WINDOWED_TOWER if model_type == "qwen2_5_vl" else PLAIN_TOWER
     found = _rows(prefix, TOWER + whole, sizes)
     for number in range(sizes.get("depth") or 0):
         found |= _rows(f"{prefix}blocks.{number}.", TOWER_BLOCK + block, sizes)
-    for number in range(levels if model_type.startswith("qwen3_vl") else 0):
-        found |= _rows(f"{prefix}deepstack_merger_list.{number}.", "linear_fc1.bias:merged", sizes)
+    for number in range(num_deepstack(config)):
+        found |= _rows(f"{prefix}{DEEPSTACK}{number}.", "linear_fc1.bias:merged", sizes)
     return found
 
 

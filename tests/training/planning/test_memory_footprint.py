@@ -58,6 +58,7 @@ def test_the_shapes_count_as_many_weights_as_the_published_models_have(size: str
 
 def test_a_checkpoints_config_gives_the_same_shape() -> None:
     config = {
+        "model_type": "qwen3_vl",
         "text_config": {
             "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36,
             "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936,
@@ -76,6 +77,7 @@ def test_a_checkpoints_config_gives_the_same_shape() -> None:
 def test_experts_count_by_their_number_but_keep_only_what_a_token_meets() -> None:
     """Qwen3-VL-30B-A3B by its published config: 31.07 billion weights."""
     shape = shape_of({
+        "model_type": "qwen3_vl_moe",
         "text_config": {
             "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 48,
             "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151_936,

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from transformers.activations import ACT2CLS
 
 from training.planning.model_families import UnsupportedModel, family_of_config
+from training.planning.model_settings import ACTIVATIONS
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 448}
 QWEN3_5 = {"model_type": "qwen3_5_text", "num_hidden_layers": 2}
 QWEN2_5_VL = {"model_type": "qwen2_5_vl", "hidden_size": 64, "num_attention_heads": 4}
+SEEING = QWEN2_5_VL | {"vision_config": {"depth": 1}}
+SECTION = {"rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
 MIXTURE = {"model_type": "qwen3_5_moe", "num_experts": 4}
 ATTENTION, STATE = "full_attention", "linear_attention"
 
@@ -31,6 +35,11 @@ def rope(kind: str, **values: Any) -> dict[str, Any]:
             "attn_implementation .flash_attention_2.: take it out",
         ),
         (LLAMA | {"rms_norm_eps": 1}, "rms_norm_eps 1, and transformers takes a float"),
+        (LLAMA | {"initializer_range": 0}, "initializer_range 0, and transformers takes a float"),
+        (LLAMA | {"hidden_act": "gelly"}, "hidden_act 'gelly', which transformers does not know"),
+        (LLAMA | {"dtype": "torch.bfloat16"}, "dtype 'torch.bfloat16'"),
+        (QWEN2_5_VL | {"vision_config": {"torch_dtype": "auto"}} | SECTION, "torch_dtype 'auto'"),
+        (LLAMA | {"text_config": {}}, "text_config, which no llama has: take it out"),
         (LLAMA | {"pad_token_id": 448}, "pad_token_id 448, and vocab_size is 448"),
         (LLAMA | {"num_key_value_heads": 3}, "num_attention_heads 4, which is no multiple of .* 3"),
         (LLAMA | {"layer_types": [STATE, ATTENTION]}, "linear_attention in layer_types.* of llama"),
@@ -40,6 +49,7 @@ def rope(kind: str, **values: Any) -> dict[str, Any]:
         (LLAMA | rope("linear"), "rope_parameters of type linear without factor"),
         (LLAMA | rope("llama3", factor=8.0, low_freq_factor=1.0), "without high_freq_factor"),
         (LLAMA | rope("yarn", factor=0), "factor 0, which is no positive number"),
+        (LLAMA | rope("yarn", factor=None), "factor None: write max_position_embeddings / original_max"),
         (LLAMA | {"rope_parameters": {ATTENTION: {}}}, "rope_parameters of its own for full_attention"),
         (QWEN3_5 | rope("mrope"), "rope_parameters of type mrope"),
         (QWEN3_5 | rope("default", mrope_section=[1, 1]), "three numbers"),
@@ -47,6 +57,11 @@ def rope(kind: str, **values: Any) -> dict[str, Any]:
         (QWEN3_5 | {"linear_num_key_heads": 3, "linear_num_value_heads": 4}, "no multiple of linear_num_key"),
         (QWEN3_5 | {"head_dim": None}, "head_dim None"),
         (QWEN2_5_VL | {"vision_config": {"hidden_size": 32, "num_heads": 3}}, "no multiple of num_heads 3"),
+        (SEEING, r"mrope_section \[16, 24, 24\], whose sum is not half of a head's 16 numbers"),
+        (SEEING | rope("default", mrope_section=[1, 3, 3]), r"mrope_section \[1, 3, 3\], whose sum"),
+        (SEEING | SECTION | {"text_config": {}}, "no text_config: copy it"),
+        (QWEN2_5_VL | SECTION | {"vision_config": {}}, "no vision_config: copy it"),
+        ({"model_type": "qwen3_vl", "vision_config": {"depth": 1}, "hidden_size": 64}, "no text_config"),
         (MIXTURE | {"num_experts_per_tok": 9}, "num_experts_per_tok 9, and num_experts is 4"),
         (MIXTURE | {"output_router_logits": True}, "output_router_logits True: set it to false"),
         (LLAMA | rope("default", mrope_section=3), "a value of another kind"),
@@ -68,10 +83,15 @@ def test_a_setting_that_cannot_be_trained_is_named_with_its_key(config: dict[str
         LLAMA | rope("yarn", factor=2.0),
         LLAMA | {"attn_implementation": "eager", "attention_dropout": None},
         QWEN3_5 | {"layer_types": None} | rope("default", partial_rotary_factor=0.5),
-        QWEN2_5_VL | {"rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}},
+        SEEING | SECTION,
+        SEEING | {"hidden_size": 512},
         {"model_type": "mistral", "sliding_window": None},
         {"model_type": "qwen2", "use_sliding_window": True, "layer_types": [ATTENTION]},
     ],
 )
 def test_what_transformers_trains_is_taken(config: dict[str, Any]) -> None:
     assert config["model_type"] in family_of_config(config).model_types
+
+
+def test_activations_are_those_of_transformers() -> None:
+    assert sorted(ACTIVATIONS) == sorted(ACT2CLS)

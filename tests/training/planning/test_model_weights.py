@@ -161,6 +161,17 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
         r"wants a weight .*layers\.0\.mlp\.experts\.3\.gate_proj",
     ),
     "a tower of fewer blocks": ("qwen3_vl", tower(depth=1), r"no place for the weight .*blocks\.1\.attn"),
+    "a level without an index": (
+        "qwen3_vl", tower(deepstack_visual_indexes=[]), r"few deepstack_visual_indexes .*merger_list\.0\."
+    ),
+    "levels by default": (
+        "qwen3_vl",
+        lambda folder: config(vision_config={
+            key: value for key, value in read_object(folder / "config.json")["vision_config"].items()
+            if key != "deepstack_visual_indexes"
+        })(folder),
+        r"wants a weight .*merger_list\.1\.",
+    ),
     "half a tokenizer": ("qwen3", text("tokenizer.json", "{"), r"tokenizer\.json is not JSON"),
     "other JSON": ("qwen3", text("tokenizer.json", "{}"), r"tokenizer\.json is no tokenizer's file"),
     "no tokenizer": ("qwen3", lambda folder: (folder / "tokenizer.json").unlink(), r"no tokenizer\.json"),

@@ -26,6 +26,7 @@ from training.planning.chat_layout import ChatLayout, layout_of
 from training.render.history_window import SeenTurn
 from training.render.renderer import Renderer
 from training.render.text_to_tokens import PlainWords
+from training.untrusted.chat_templates import rendered
 
 SIZE = (320, 224)
 SMOLLM2 = (
@@ -234,6 +235,11 @@ def test_a_template_that_cannot_be_used_is_refused(template: str, why: str) -> N
     own.chat_template = chat_template("qwen3").replace("<|im_end|>", "<|im_over|>")
     with pytest.raises(ValueError, match=r"no token <\|im_over\|>"):
         Renderer(own, None, PromptConfig())
+
+
+def test_a_good_template_has_time_enough_on_any_machine() -> None:
+    """Twenty times what the slowest published one costs, which is most of all in reading it."""
+    assert len(rendered(20 * chat_template("gemma4_v5"), {"bos_token": "<s>"}, [[("user", "Hello")]])) == 1
 
 
 @pytest.mark.parametrize(

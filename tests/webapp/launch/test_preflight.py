@@ -280,8 +280,6 @@ def test_a_model_folder_that_is_not_whole_stops_the_launch_with_what_lacks(team:
     config = parse_config({"model": {"path": model}})
     weights, settings = Path(model) / "model.safetensors", Path(model) / "preprocessor_config.json"
     settings.write_text('{"patch_size": 14}')
-    other = write_model_folder(Path(model) / "other", "qwen3_vl", vision_config={"patch_size": 16})
-    (other / "config.json").replace(Path(model) / "config.json")
     assert checks(config, team)["Image settings do not fit the model"].path == "model.path"
     weights.write_bytes(weights.read_bytes()[:100])
     found = checks(config, team)["Model cannot be read"]
@@ -427,16 +425,13 @@ def test_what_qwen3_5_lacks_here_is_said(team: Team, tmp_path: Path):
 
 
 def test_a_qwen3_5_whose_blocks_sglang_cannot_count_is_refused_with_the_number(team: Team, tmp_path: Path):
-    path = write_model_folder(tmp_path, "qwen3_5", QWEN) / "config.json"
-    described = json.loads(path.read_text())
-    text = described.setdefault("text_config", {})
-    text["layer_types"] = ["linear_attention", "linear_attention", "full_attention"] * 2
-    text.pop("full_attention_interval", None)
-    path.write_text(json.dumps(described))
+    kinds = ["linear_attention", "linear_attention", "full_attention"] * 2
+    path = write_model_folder(tmp_path, "qwen3_5", num_hidden_layers=6, layer_types=kinds) / "config.json"
     config = parse_config({"model": {"path": str(path.parent)}, "engine": {"name": "sglang"}})
     found = checks(config, team)["SGLang cannot read this config.json"]
     assert (found.level, found.path) == ("bad", "model.path")
     assert '"full_attention_interval": 3 ' in found.detail
-    text["full_attention_interval"] = 3
+    described = json.loads(path.read_text())
+    described["text_config"]["full_attention_interval"] = 3
     path.write_text(json.dumps(described))
     assert "SGLang cannot read this config.json" not in checks(config, team)

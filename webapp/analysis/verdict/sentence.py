@@ -12,11 +12,14 @@ from webapp.ui.templatetags.deskhand import percent
 
 
 def headline(verdict: Verdict) -> str:
-    """Outcome and since when: "Collapsed since step 2"; of a run that goes on "So far: learned"."""
+    """Outcome and by when: "Collapsed by step 2"; of a run that goes on "So far: learned".
+
+    Not since: its first sign may be the evaluation after the last step.
+    """
     label = verdict.outcome.label
     if not verdict.is_final and verdict.outcome is not RunOutcome.RUNNING:
         label = f"So far: {label[:1].lower()}{label[1:]}"
-    return f"{label} since step {verdict.since_step}" if verdict.since_step else label
+    return f"{label} by step {verdict.since_step}" if verdict.since_step else label
 
 
 def evidence(verdict: Verdict) -> str:

@@ -51,7 +51,7 @@ class Verdict:
     line: SuccessLine | None
     """The success that shows it, before and after; None without two evaluations."""
     since_step: int | None
-    """From which step on it is so; None where nothing says."""
+    """The first step at which it showed and stayed; None where nothing says."""
     onset: Onset | None
     """Of the trouble, for outcomes with one."""
     alarm: AlarmRecord | None

@@ -78,6 +78,7 @@ def test_the_outcome_follows_from_paired_evaluations(
     greedy = given.pop("greedy")
     found = verdict(run(*greedy, **given))
     assert (found["outcome"], found["since_step"]) == (outcome, since)
+    assert since is None or f" by step {since}: " in found["text"]
     assert found["remedy"] == {} or outcome in ("worse", "collapsed")
 
 
@@ -127,7 +128,7 @@ def test_a_collapse_shows_while_it_runs_before_any_second_evaluation() -> None:
     experiment = run(30, status="running")
     series(experiment, "rollout/success", 0.4, 0.5, 0.45, 0.1, 0.0, 0.0, 0.02)
     found = verdict(experiment)
-    assert found["text"].startswith("So far: collapsed since step 4")
+    assert found["text"].startswith("So far: collapsed by step 4")
 
 
 def test_an_odd_setting_is_named_at_once_and_set_back_only_where_something_went_wrong() -> None:
@@ -141,7 +142,7 @@ def test_page_list_and_api_say_the_same(client: Client) -> None:
     experiment = run(27, 0, team=team, optimiser__learning_rate=0.5)
     client.force_login(make_user("operator", team=team))
     page = client.get(f"/experiments/{experiment.pk}/parts/verdict/")
-    assert "Collapsed since step 10" in page_text(page)
+    assert "Collapsed by step 10" in page_text(page)
     assert "Collapsed" in page_text(client.get("/experiments/"))
     answer = client.get(f"/api/v1/experiments/{experiment.pk}").json()["verdict"]
     assert answer["outcome"] == "collapsed"
