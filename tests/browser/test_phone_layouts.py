@@ -119,7 +119,7 @@ def test_the_export_of_a_checkpoint_is_a_row_below_its_heads(phone: Page, run: E
 @pytest.mark.parametrize(
     ("path", "key"),
     [
-        ("/trajectories/", "Status"),
+        ("/trajectories/", "Score"),
         ("/experiments/", "Held-out success"),
         ("/replay/list/", "Reward"),
         ("/tasks/", "Verified"),
@@ -136,8 +136,8 @@ def test_what_a_row_is_and_how_it_went_is_seen_first(
     task.instruction = 'Type "yellow elephant" and save it as a note.'
     task.save()
     group = make_group(experiment=run, task=task)
-    for place, status in enumerate(("truncated", "terminated")):
-        row = make_trajectory(group=group, member=place, status=status, reward=1.0)
+    for place, status in enumerate(("truncated", "terminated", "parked")):
+        row = make_trajectory(group=group, member=place, status=status, reward=1.0, score=1.0)
         make_replay_entry(trajectory=row)
     Attempt.objects.create(
         experiment=run, number=1, status="lost", reason="gpu worker gpu@vm stopped answering"
