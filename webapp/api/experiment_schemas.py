@@ -110,9 +110,9 @@ class PairedChangeOut(Schema):
     """Of the mean share of solved samples."""
     low: float
     high: float
-    """95 % bootstrap interval over tasks."""
+    """95 % interval over tasks, of the same test as p."""
     p: float
-    """McNemar's exact test."""
+    """Randomisation test over tasks: McNemar's exact test where each has one sample."""
 
 
 class SuccessChangeOut(Schema):

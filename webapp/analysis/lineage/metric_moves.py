@@ -1,6 +1,6 @@
 """Which metrics moved from one experiment to another, and whether that can be chance.
 
-Held-out success: McNemar's test over the tasks that both were evaluated on. Series: Welch's test of the
+Held-out success: the paired test over the tasks that both were evaluated on. Series: Welch's test of the
 difference of means over seeds; experiments whose configs differ in optimiser.seed alone are seeds of each
 other. With fewer than two seeds on a side nothing is said of chance. The tests of a page are judged together.
 """
