@@ -62,7 +62,14 @@ def _redirect(url: str, lives_s: int) -> HttpResponse:
 
 
 async def _may_see(request: HttpRequest, sha256: str) -> bool:
-    teams = await _teams(request)
+    known = await _teams(request)
+    if await _have(known, sha256):
+        return True
+    newer = await _teams(request, is_new=True)  # else who has just joined a team sees no picture of it
+    return newer != known and await _have(newer, sha256)
+
+
+async def _have(teams: frozenset[int], sha256: str) -> bool:
     if any((team, sha256) in _known_frames for team in teams):
         return True
     async for team in Frame.objects.filter(team_id__in=teams, sha256=sha256).values_list(
@@ -73,13 +80,13 @@ async def _may_see(request: HttpRequest, sha256: str) -> bool:
     return False
 
 
-async def _teams(request: HttpRequest) -> frozenset[int]:
-    """Teams of the signed-in user; empty without one."""
+async def _teams(request: HttpRequest, *, is_new: bool = False) -> frozenset[int]:
+    """Teams of the signed-in user; empty without one. `is_new`: not what is known of the session."""
     cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
     if not cookie:
         return frozenset()
     known = _teams_of_session.get(cookie)
-    if known and known[0] > time.monotonic():
+    if known and known[0] > time.monotonic() and not is_new:
         return known[1]
     user = await aget_user(request)
     rows = Membership.objects.filter(user=user.pk).values_list("team_id", flat=True)

@@ -141,6 +141,16 @@ def test_a_removed_member_is_out_when_the_memory_of_the_session_ends(client, tea
     assert client.get(f"/frames/{sha256}.jpg").status_code == 404
 
 
+def test_a_new_member_sees_the_pictures_of_the_team_at_once(client, team):
+    own, other = make_user(team=team), make_team()
+    client.force_login(own)
+    assert client.get(f"/frames/{make_frame(team, 10)}.jpg").status_code == 200
+    sha256 = make_frame(other, 11)
+    assert client.get(f"/frames/{sha256}.jpg").status_code == 404
+    own.memberships.create(team=other)
+    assert client.get(f"/frames/{sha256}.jpg").status_code == 200
+
+
 def test_a_screen_that_is_there_is_not_encoded_again(team):
     class Undecodable(Image.Image):
         def convert(self, *_args, **_more):
