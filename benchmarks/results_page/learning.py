@@ -87,6 +87,19 @@ LEARNING = (
         ),
     ),
     Claim(
+        result="near_clicks",
+        says="Near clicks of siblings count as one move, and rarely hit two widgets",
+        figure=lambda found: (
+            f"behind a click {percent(found['shared']['near'])} of turns begin in a shared state, by pixel "
+            f"{percent(found['shared']['pixel'])}, by widget {percent(found['shared']['widget'])}; "
+            f"{found['wrong_pairs']} of {number(found['pairs'])} joined pairs hit two widgets"
+        ),
+        n=lambda found: (
+            f"{found['groups']} groups of 8, {number(found['turns'])} turns, {len(found['seeds'])} runs; "
+            "buttons of 74 px and more, no menus"
+        ),
+    ),
+    Claim(
         result="verdicts",
         says="The verdict on a run made bad is right, and its one remedy rescues the clone",
         figure=lambda found: each(_verdict(run) for run in found["runs"]),
