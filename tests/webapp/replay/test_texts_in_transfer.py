@@ -1,6 +1,7 @@
 """Trees and terminals travel with entries, in lines of ours and of Slime-OSWorld."""
 
 import json
+import time
 
 import pytest
 
@@ -8,9 +9,12 @@ from testing.factories import make_replay_entry, make_task, make_team, make_user
 from testing.observed_texts import read_with, tree, widget
 from testing.replay_imports import import_lines
 from training.contracts.observed_text import MeasuredTurn
+from webapp.accounts.models import Team
 from webapp.replay.formats.observed_texts import read_sections
 from webapp.replay.formats.slime_export import export_line
 from webapp.replay.models import ReplayEntry
+from webapp.trajectories.frame_files import read_frame
+from webapp.trajectories.services.frames import delete_unused_frames
 from webapp.trajectories.services.texts import read_text
 
 pytestmark = pytest.mark.django_db
@@ -29,11 +33,22 @@ def entry() -> ReplayEntry:
     return entry
 
 
-def brought_back(line: str, entry: ReplayEntry) -> list:
-    team = make_team()
+def brought_back(line: str, entry: ReplayEntry, team: Team | None = None) -> list:
+    team = team or make_team()
     task_set = entry.trajectory.task.task_set
     (back,) = import_lines(lines=[line], team=team, task_set=task_set, user=make_user(team=team))
     return list(back.trajectory.turns.order_by("index"))
+
+
+def test_what_pruning_takes_meanwhile_is_stored_anew(entry):
+    """The team has both when the line is read, and nothing shows them any more."""
+    line, team, first = export_line(entry), entry.team, entry.trajectory.turns.first()
+    delete_unused_frames([first.frame, first.accessibility], time.time() + 60)
+    with pytest.raises(FileNotFoundError):
+        read_frame(first.frame)
+    back = brought_back(line, entry, team)[0]
+    assert (back.frame, read_text(back.accessibility)) == (first.frame, TREE)
+    assert read_frame(back.frame)
 
 
 def test_a_line_of_ours_brings_back_raw_texts_and_facts(entry):

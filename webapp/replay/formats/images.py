@@ -41,8 +41,8 @@ def read_image(team: Team, text: str, where: str, *, is_kept: bool) -> StoredIma
         raise ImageProblem(f"{where}: not base64") from error
     png, width, height = as_png(body, where)
     sha = hashlib.sha256(png).hexdigest()
-    if is_kept and not Frame.objects.filter(team=team, sha256=sha).exists():
-        store_frame(team, png)
+    if is_kept:
+        store_frame(team, png, sha256=sha)  # also one that is here: pruning may be about to remove it
     return StoredImage(sha, width, height)
 
 
