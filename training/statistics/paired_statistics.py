@@ -18,12 +18,13 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-MAX_DENOMINATOR = 6
-"""Differences of tasks are whole multiples of one over this or less; finer ones are rounded to it."""
 TAIL = 0.025
 """On either side of the interval."""
 MAX_CELLS = 1 << 22
-"""Of sizes and sums of subsets (some 1400 tasks of one sample); of more, the sum is taken as normal."""
+"""Of sizes and sums of subsets: some 1400 tasks of one sample, 500 of eight."""
+COARSEST = 50
+"""Differences that are finer than `MAX_CELLS` allows are rounded to one over this or less; where that is
+too many cells as well, the sum is taken as normal."""
 
 Outcome = Sequence[int]
 """(solved, samples, ...) of a task"""
@@ -71,12 +72,14 @@ def paired_change(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -
 
 def randomisation_test(differences: Counter[Fraction]) -> tuple[float, float, float]:
     """Ends of the 95 % interval of the mean, and the p of a mean of 0; tasks by their difference."""
-    grid = min(math.lcm(*(one.denominator for one in differences)), MAX_DENOMINATOR)
+    exact = math.lcm(*(one.denominator for one in differences))
+    finest = MAX_CELLS // (2 * differences.total() ** 2)
+    is_large = finest < min(exact, COARSEST)
+    grid = exact if is_large else min(exact, finest)
     counts: Counter[int] = Counter()
     for difference, count in differences.items():
         counts[round(difference * grid)] += count
     rows = tuple(sorted(counts.items()))
-    is_large = differences.total() ** 2 * (rows[-1][0] - rows[0][0]) > MAX_CELLS
     low, high, p = _by_normal(rows) if is_large else _by_subsets(rows)
     return max(low / grid, -1.0), min(high / grid, 1.0), min(p, 1.0)
 

@@ -74,6 +74,18 @@ def test_an_interval_that_touches_0_stands_beside_no_small_p():
     assert high == pytest.approx(0.16, abs=0.005)
 
 
+@pytest.mark.parametrize("samples", [(8, 8), (8, 7), (64, 64), (1009, 1013)])
+def test_the_interval_holds_the_difference_however_many_samples(samples: tuple[int, int]):
+    before, after = samples
+    change = paired_change({"a": (2, before), "b": (2, before)}, {"a": (3, after), "b": (3, after)})
+    assert change is not None
+    assert (change.low, change.high) == (-1, 1)
+    number = range(50)
+    change = paired_change({str(n): (2, before) for n in number}, {str(n): (3, after) for n in number})
+    assert change is not None
+    assert (change.low, change.high) == pytest.approx((change.difference, change.difference), abs=1e-3)
+
+
 def test_many_tasks_are_compared_by_a_normal_distribution(monkeypatch: pytest.MonkeyPatch):
     exact = compared(120, 90, same=400)
     monkeypatch.setattr(paired_statistics, "MAX_CELLS", 0)
