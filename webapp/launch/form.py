@@ -3,7 +3,7 @@
 Values stay the text that was typed until the config model has accepted them, so nothing is lost on an error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import knobs
 from webapp.experiments.queries.reward_presets import with_saved_terms
 from webapp.launch.sweep_form import FIRST_VALUES
-from webapp.lib.yaml_keys import lines_of, resembling
+from webapp.lib.yaml_keys import lines_of
 
 MAX_YAML_CHARS = 100_000
 
@@ -100,7 +100,7 @@ def read_yaml(text: str, baseline: dict[str, str], team: Team) -> Draft:
         draft.errors = named_errors(error)
         if "yaml" not in draft.errors:
             draft.values = flatten(_over(baseline, plain_values_of(text)))
-            draft.errors = _at_their_lines(draft, text)
+            draft.errors = _at_their_lines(draft.errors, text)
     return draft
 
 
@@ -125,14 +125,12 @@ def _merged(base: Any, changes: Any, known: set[str], path: str = "") -> Any:
     return base | inner
 
 
-def _at_their_lines(draft: Draft, text: str) -> dict[str, str]:
-    """The errors of a readable text, with lines and, for unknown keys, the knob that may be meant."""
-    lines, strays = lines_of(text), draft.strays()
+def _at_their_lines(errors: Mapping[str, str], text: str) -> dict[str, str]:
+    """The errors of a readable text with its lines."""
+    lines = lines_of(text)
     return {
-        path: (f"line {lines[path]}: " if path in lines else "")
-        + message
-        + (resembling(path, draft.values) if path in strays else "")
-        for path, message in draft.errors.items()
+        path: f"line {lines[path]}: {message}" if path in lines else message
+        for path, message in errors.items()
     }
 
 

@@ -1,7 +1,6 @@
-"""Keys of a typed YAML text: at which line each stands, and which knob an unknown one resembles."""
+"""Keys of a typed YAML text, and at which line each stands."""
 
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 
 import yaml
 
@@ -30,9 +29,3 @@ def _entries(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
         yield from ((str(key.value), key, value) for key, value in node.value)
     elif isinstance(node, yaml.SequenceNode):
         yield from ((str(place), value, value) for place, value in enumerate(node.value))
-
-
-def resembling(path: str, known: Iterable[str]) -> str:
-    """ "; did you mean algorithm.num_steps?" for the nearest known name; "" when none is near."""
-    near = get_close_matches(path, list(known), n=1, cutoff=0.75)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from training.contracts.config.config_yaml import plain_problem
+from training.contracts.config.config_yaml import plain_problem, resembling
 from training.contracts.config.storable_values import unusable_values
 from training.contracts.plain_errors import in_plain_words
 from webapp.analysis.series.chart_panels import PANELS
@@ -26,7 +26,6 @@ from webapp.experiments.sweep_plan import (
     Scalar,
     SweepPlan,
 )
-from webapp.lib.yaml_keys import resembling
 
 RANGE = re.compile(r"(?P<low>\S+)\s*\.\.\s*(?P<high>\S+)(?P<log>\s+log)?")
 MAX_AXES = 8
@@ -54,7 +53,7 @@ def _axis(line: str, where: str, config: ExperimentConfig) -> Axis:
     if not equals or not typed:
         raise _refused(f"{where}use section.setting = 1e-4, 1e-3 or 1e-5 .. 1e-3 log")
     if path not in known:
-        raise _refused(f"{where}there is no setting {path}{resembling(path, dict.fromkeys(known, ''))}")
+        raise _refused(f"{where}there is no setting {path}{resembling(path, known)}")
     if path == SEED:
         raise _refused(f"{where}seeds are no axis; set the number of seeds")
     if known[path].kind == "list":

@@ -54,3 +54,19 @@ def test_what_should_be_a_list_is_told_how_lists_are_written(value):
     with pytest.raises(ConfigError) as refused:
         parse_config({"tasks": {"families": value}})
     assert refused.value.problems == {"tasks.families": "must be a list: [a, b], or [] for none"}
+
+
+@pytest.mark.parametrize(
+    ("sections", "meant"),
+    [
+        ({"optimizer": {"learning_rate": 1}}, "optimiser?"),
+        ({"sft": {"enable": True}}, "sft.enabled?"),
+        ({"desktops": {"qemu": {"memory": 1}}}, "desktops.qemu.memory_mb?"),
+        ({"surprise": 1}, "check its spelling"),
+    ],
+)
+def test_an_unknown_key_names_the_setting_that_may_be_meant(sections: dict[str, Any], meant: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(sections)
+    (problem,) = refused.value.problems.values()
+    assert problem.endswith(meant)

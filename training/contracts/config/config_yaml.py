@@ -1,15 +1,19 @@
 """From plain values and YAML to a validated config, and back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from training.contracts.config.experiment import ExperimentConfig
 from training.contracts.config.storable_values import unusable_values
 from training.contracts.config.strict_yaml import UnusableYaml, load_yaml
+
+UNKNOWN = "extra_forbidden"
+"""Pydantic's name for a key that no model has."""
 
 
 class ConfigError(ValueError):
@@ -38,7 +42,8 @@ def _problems(error: ValidationError) -> dict[str, str]:
     for item in error.errors():
         path = ".".join(str(part) for part in item["loc"])
         if item["loc"]:
-            problems[path or '""'] = plain_problem(item)  # a key may be empty, too
+            near = resembling(path, _names(ExperimentConfig)) if item["type"] == UNKNOWN else ""
+            problems[path or '""'] = plain_problem(item) + near  # a key may be empty, too
             continue
         for part in str(item["ctx"]["error"]).split("; "):
             field, _, message = part.partition(": ")
@@ -48,7 +53,7 @@ def _problems(error: ValidationError) -> dict[str, str]:
 
 def plain_problem(item: Any) -> str:
     """One of pydantic's errors, as it is said of a knob."""
-    if item["type"] == "extra_forbidden":
+    if item["type"] == UNKNOWN:
         return "unknown key; remove it or check its spelling"
     if item["type"] in ("tuple_type", "list_type"):
         return "must be a list: [a, b], or [] for none"
@@ -59,6 +64,20 @@ def plain_problem(item: Any) -> str:
     ):
         return "must be a finite number"  # no bound explains what is wrong with "nan"
     return str(item["msg"]).removeprefix("Value error, ")
+
+
+def resembling(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean algorithm.num_steps?" for the nearest known name; "" when none is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _names(model: type[BaseModel]) -> Iterator[str]:
+    """Its sections and, below each, their fields."""
+    for name, field in model.model_fields.items():
+        yield name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from (f"{name}.{inner}" for inner in _names(field.annotation))
 
 
 def to_yaml(config: ExperimentConfig) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 from django.db.models import Count, Q
 
 from training.contracts.config import CoordinateSpace, ExperimentConfig, OsworldConfig
+from training.contracts.config.config_yaml import resembling
 from training.tasks.supported_by.runtimes import WHERE, TaskRuntime, grouped_reasons, runtime_of
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskSet
 from webapp.experiments.models.tasks import TaskRecordQuerySet
 from webapp.launch.preflight.check import Check
-from webapp.lib.yaml_keys import resembling
 
 MAX_REASONS = 3
 LONGEST_GRID_SIDE = 640
