@@ -20,7 +20,6 @@ from training.contracts.config import (
 from training.contracts.config import (
     read_yaml as plain_values_of,
 )
-from training.contracts.plain_errors import in_plain_words
 from webapp.accounts.models import Team
 from webapp.experiments.knob_values import flatten, nested
 from webapp.experiments.knobs import knobs
@@ -139,7 +138,6 @@ def named_errors(error: ConfigError) -> dict[str, str]:
     known = {knob.path for knob in knobs()}
     found: dict[str, str] = {}
     for path, message in error.problems.items():
-        message = in_plain_words(message)
         parts = path.split(".")
         parents = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
         knob = next((parent for parent in parents if parent in known), path)

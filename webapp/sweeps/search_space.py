@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from training.contracts.config.config_yaml import plain_problem, resembling
 from training.contracts.config.storable_values import unusable_values
-from training.contracts.plain_errors import in_plain_words
 from webapp.analysis.series.chart_panels import PANELS
 from webapp.experiments.knobs import Knob, knobs
 from webapp.experiments.sweep_plan import (
@@ -89,7 +88,7 @@ def _value_of(config: ExperimentConfig, path: str, typed: str, where: str) -> Sc
     try:
         read = type(model).model_validate({**model.model_dump(mode="json"), name: typed})
     except ValidationError as error:
-        problem = in_plain_words(plain_problem(error.errors()[0]))
+        problem = plain_problem(error.errors()[0])
         raise _refused(f"{where}{path} = {typed}: {problem}") from error
     value = read.model_dump(mode="json")[name]
     if problems := list(unusable_values(value)):

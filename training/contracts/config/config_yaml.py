@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from training.contracts.config.experiment import ExperimentConfig
 from training.contracts.config.storable_values import unusable_values
 from training.contracts.config.strict_yaml import UnusableYaml, load_yaml
+from training.contracts.plain_errors import in_plain_words
 
 UNKNOWN = "extra_forbidden"
 """Pydantic's name for a key that no model has."""
@@ -63,7 +64,7 @@ def plain_problem(item: Any) -> str:
         and not isfinite(float(item["input"]))
     ):
         return "must be a finite number"  # no bound explains what is wrong with "nan"
-    return str(item["msg"]).removeprefix("Value error, ")
+    return in_plain_words(item["msg"])
 
 
 def resembling(name: str, known: Iterable[str]) -> str:
