@@ -223,6 +223,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     num_shown = max(MIN_GROUP_CELLS, MAX_GROUP_CELLS // max(1, group.trajectories.count()))
     lane = group_lanes.group_lane(group, None, num_shown=num_shown)
     credit = credit_of(group)
+    rewards = {row.trajectory.reward for row in lane.rows} - {None}
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {
@@ -239,6 +240,6 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
             [row.trajectory for row in lane.rows],
             group.experiment.settings.algorithm if group.experiment else None,
         ),
-        "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,
+        "best_reward": max(rewards) if len(rewards) > 1 else None,  # where all are alike, none is best
     }
     return render(request, "trajectories/group.html", ctx)

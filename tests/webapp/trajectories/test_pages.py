@@ -195,18 +195,22 @@ def test_a_group_without_variance_says_what_its_members_have_in_common(web, team
     Group.objects.filter(pk=group.pk).update(finished_at=timezone.now())
     for member, score in enumerate(scores):
         make_trajectory(group=group, member=member, score=score, reward=0.5)
-    page = page_text(web.get(f"/groups/{group.pk}/"))
+    response = web.get(f"/groups/{group.pk}/")
+    page = page_text(response)
     assert "no variance" in page
     assert words in page
+    assert b"is-best" not in response.content
 
 
 def test_the_group_page_stands_members_side_by_side(web, team):
     group = make_group(team=team, size=3)
     for member, reward in enumerate((1.0, 0.0, 0.5)):
         make_trajectory(group=group, member=member, reward=reward, advantage=reward - 0.5)
-    page = page_text(web.get(f"/groups/{group.pk}/"))
+    response = web.get(f"/groups/{group.pk}/")
+    page = page_text(response)
     for part in ("Member 1", "Member 3", "+1.00", "−0.50"):
         assert part in page
+    assert response.content.count(b"is-best") == 1
 
 
 @pytest.mark.parametrize(
