@@ -100,9 +100,10 @@ def family_of_config(config: dict[str, Any]) -> ModelFamily:
     """The family of a config.json. Raises UnsupportedModel, also for settings that no family here runs."""
     model_type = str(config.get("model_type", ""))
     family = family_of_type(model_type)
-    if code := ", ".join(map(str, config.get("auto_map", ()))):
+    if code := config.get("auto_map"):
+        names = ", ".join(map(str, code)) if isinstance(code, dict) else code
         raise UnsupportedModel(
-            f"{model_type}: config.json names code of its own ({code}), which is never run; choose a model "
+            f"{model_type}: config.json names code of its own ({names}), which is never run; choose a model "
             "that transformers knows by itself"
         )
     try:

@@ -21,6 +21,8 @@ COUNTS = (
     *("num_key_value_heads", "head_dim", "full_attention_interval"),
 )
 """Keys that the shape of a model is made of."""
+MOST = {"num_hidden_layers": 1000, "depth": 1000, "num_experts": 10_000, "num_local_experts": 10_000}
+"""What is gone through one by one: a slip of the keyboard must not take this process's memory."""
 MAY_BE_NULL = {
     "num_key_value_heads": ("qwen3", "qwen2", "llama", "qwen3_vl", "qwen2_5_vl"),
     "head_dim": ("llama", "mistral", "qwen3_vl_moe", "qwen2_5_vl"),
@@ -53,6 +55,7 @@ ACTIVATIONS = (
 DTYPES = "bfloat16", "float32", "float16", "float64", "half", "float", "double"
 NAMES = {"hidden_act": ACTIVATIONS, "dtype": (*DTYPES, None), "torch_dtype": (*DTYPES, None)}
 """Keys whose value is one of some names, the first of which stands for one that is left out."""
+PUBLISHED = "copy it from the config.json that was published with the weights"
 SECTION = [16, 24, 24]
 """Numbers of a head that turn with time, height and width where a Qwen2.5-VL does not say."""
 
@@ -63,6 +66,8 @@ def refused_settings(model_type: str, config: dict[str, Any], *, has_vision: boo
     if config.get("quantization_config") or text.get("quantization_config"):
         yield "a quantization_config, and quantised weights cannot be trained: choose the model in bfloat16"
     yield from _numbers(model_type, text, tower)
+    for part in (text, tower):
+        yield from _too_many(part)
     yield from _blocks(model_type, config, text)
     yield from _rope(model_type, text)
     for part in (config, text, tower):
@@ -82,10 +87,16 @@ def _numbers(model_type: str, text: Mapping[str, Any], tower: Mapping[str, Any])
     for key, whole in DIVIDE.items():
         for part in (text, tower):
             if part.get(key) and part.get(whole, 0) % part[key]:
-                yield f"{whole} {part[whole]}, which is no multiple of {key} {part[key]}"
+                yield f"{whole} {part.get(whole)}, which is no multiple of {key} {part[key]}"
     for key, whole in (("pad_token_id", "vocab_size"), ("num_experts_per_tok", "num_experts")):
         if (text.get(key) or 0) > text.get(whole, math.inf) - (key == "pad_token_id"):
-            yield f"{key} {text[key]}, and {whole} is {text[whole]}"
+            yield f"{key} {text.get(key)}, and {whole} is {text[whole]}"
+
+
+def _too_many(part: Mapping[str, Any]) -> Iterator[str]:
+    for key, most in MOST.items():
+        if (part.get(key) or 0) > most:
+            yield f"{key} {part[key]}, and no model here has more than {most}"
 
 
 def _values(part: Mapping[str, Any]) -> Iterator[str]:
@@ -106,7 +117,7 @@ def _parts(model_type: str, config: dict[str, Any], text: object, tower: object)
     is_flat = model_type == "qwen2_5_vl" and config.get("text_config") is None and "hidden_size" in config
     lacking = {"text_config": text is config and not is_flat, "vision_config": not tower}
     for key in (key for key, lacks in lacking.items() if lacks):
-        yield f"no {key}: copy it from the config.json that was published with the weights"
+        yield f"no {key}: {PUBLISHED}"
 
 
 def _blocks(model_type: str, config: dict[str, Any], text: Mapping[str, Any]) -> Iterator[str]:
@@ -127,8 +138,11 @@ def _blocks(model_type: str, config: dict[str, Any], text: Mapping[str, Any]) ->
 def _rope(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
     """What speaks against the rotation of queries and keys."""
     ropes = ROPES | ({"mrope": ()} if model_type == "qwen2_5_vl" else {})
-    found = {key: text[key] for key in ("rope_parameters", "rope_scaling") if isinstance(text.get(key), dict)}
+    found = {key: text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key) is not None}
     for key, values in found.items():
+        if not isinstance(values, dict):
+            yield f"{key} {values!r}, which is no mapping: {PUBLISHED}"
+            continue
         kind = str(values.get("rope_type") or values.get("type") or "default")
         if kind not in ropes:
             yield f"{key} of type {kind}, which is not supported; choose one of {', '.join(ropes)}"
@@ -141,19 +155,15 @@ def _rope(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{key} with factor None: write max_position_embeddings / {ORIGINAL} in its place"
             elif name in NUMBERS and not (type(value) in (int, float) and value > 0):
                 yield f"{key} with {name} {value!r}, which is no positive number"
-        if len(section := values.get("mrope_section", [0, 0, 0])) != 3:
-            yield f"{key} with mrope_section {section}: three numbers are needed, of time, height and width"
-    if model_type == "qwen2_5_vl":
-        yield from _section(text)
+    yield from _section(model_type, text)
 
 
-def _section(text: Mapping[str, Any]) -> Iterator[str]:
-    """What speaks against how a Qwen2.5-VL's heads turn with time, height and width."""
+def _section(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
+    """What speaks against how heads turn with time, height and width."""
     values = text.get("rope_scaling") or text.get("rope_parameters") or {}
     section = values.get("mrope_section", SECTION)
     width, heads = text.get("hidden_size"), text.get("num_attention_heads")
-    if width and heads and sum(section) != width // heads // 2:
-        yield (
-            f"mrope_section {section}, whose sum is not half of a head's {width // heads} numbers: copy it "
-            "from the config.json that was published with the weights"
-        )
+    if not isinstance(section, list) or [type(number) for number in section] != [int] * 3:
+        yield f"mrope_section {section!r}: three numbers are needed, of time, height and width"
+    elif model_type == "qwen2_5_vl" and width and heads and sum(section) != (half := width // heads // 2):
+        yield f"mrope_section {section}, whose sum is not half of a head's {2 * half} numbers: {PUBLISHED}"

@@ -223,7 +223,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     num_shown = max(MIN_GROUP_CELLS, MAX_GROUP_CELLS // max(1, group.trajectories.count()))
     lane = group_lanes.group_lane(group, None, num_shown=num_shown)
     credit = credit_of(group)
-    rewards = {row.trajectory.reward for row in lane.rows} - {None}
+    rewards = {row.trajectory.reward for row in lane.rows if row.trajectory.reward is not None}
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {
