@@ -112,7 +112,7 @@ def _problems(
     prefix = next((one for one in prefixes if f"{one}embed_tokens.weight" in tensors), None)
     if prefix is None:
         names = " or ".join(f"{one}embed_tokens.weight" for one in prefixes)
-        yield f"{folder} has no weight {names}, which {family.label} begins with; is it a whole checkpoint?"
+        yield f"{folder} has no weight {names}, which {family.label} begins with: download it anew"
         return
     expected = expected_weights(config, prefix, are_split=any(".mlp.experts.0." in name for name in tensors))
     for name, sides in expected.items():

@@ -63,9 +63,10 @@ def test_what_should_be_a_list_is_told_how_lists_are_written(value):
         ({"sft": {"enable": True}}, "sft.enabled?"),
         ({"desktops": {"qemu": {"memory": 1}}}, "desktops.qemu.memory_mb?"),
         ({"surprise": 1}, "check its spelling"),
+        ({"algorithm": None}, "must be a section: settings by their names"),
     ],
 )
-def test_an_unknown_key_names_the_setting_that_may_be_meant(sections: dict[str, Any], meant: str) -> None:
+def test_a_refusal_says_what_may_be_meant(sections: dict[str, Any], meant: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse_config(sections)
     (problem,) = refused.value.problems.values()

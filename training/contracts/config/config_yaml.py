@@ -56,6 +56,8 @@ def plain_problem(item: Any) -> str:
     """One of pydantic's errors, as it is said of a knob."""
     if item["type"] == UNKNOWN:
         return "unknown key; remove it or check its spelling"
+    if item["type"] == "model_type":
+        return "must be a section: settings by their names"
     if item["type"] in ("tuple_type", "list_type"):
         return "must be a list: [a, b], or [] for none"
     if (
