@@ -12,7 +12,7 @@ from testing.training.family_probe import family_config
 from testing.training.tiny_families import make_family
 from training.model.delta_net import are_refused, use_bounded_state
 from training.model.packed_attention import Bounds
-from training.planning.model_families import family_of_config
+from training.planning.model_families import family_of_type
 from training.render.renderer import Renderer
 from training.sampler.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
@@ -82,7 +82,7 @@ def test_rows_of_unequal_length_go_on_as_each_alone(engine: TransformersEngine) 
 
 
 def test_adapters_reach_what_stands_for_queries_and_outputs() -> None:
-    family = family_of_config({"model_type": "qwen3_5"})
+    family = family_of_type("qwen3_5")
     assert family.adapted(["q_proj", "down_proj"]) == ("q_proj", "down_proj", "in_proj_qkv", "in_proj_z")
     assert family.adapted(["o_proj"]) == ("o_proj", "out_proj")
-    assert family_of_config({"model_type": "qwen3"}).adapted(["q_proj"]) == ("q_proj",)
+    assert family_of_type("qwen3").adapted(["q_proj"]) == ("q_proj",)
