@@ -40,8 +40,8 @@ without an action have a positive advantage. Single steps still had up to 18 % o
 ended as well, and learned never to stop. Imitation leaves them out since; First desk learns as much by it \
 (one seed: 92 % greedily, 85 % sampled).
 - Replay where groups fail in a mix with what is learned already. Alone, the same injections made SmolLM2 \
-forget renaming; in a mix it lost at most 3 points against GRPO, sampled. From demonstrations that fill one \
-field, GRPO learned one of eight fields and stayed there.
+forget renaming; in a mix it lost at most 3 points against GRPO, sampled. Of a form of \
+eight fields in ten turns GRPO learned one field from one start, and next to nothing from another.
 - On one shared GPU train in turns. With GPUs for each side, one step ahead gives up to 1.7 times as many \
 trajectories; two steps ahead need a lower rate, and can fall back late.
 - With 0.0136 nats between engine and trainer, gspo's published clip against the engine takes the \
@@ -85,7 +85,8 @@ REPLAYED = """All groups of the start fail; each gets a demonstration with an ad
 is trained, everything else is forgotten; in a mix at most 3 points are lost against GRPO, sampled. \
 GRPO itself unlearned literal orders there, from 87 to 77 %. Imitation has a \
 start of its own, by the same recipe and seed. `copy/sft_grpo` shares a third one with `copy/grpo`, which \
-never updated it. The mixes and form8 began with `mix/start`."""
+never updated it. The mixes and form8 (demonstrated) began with \
+`mix/start`, form8 itself with that start and 32 more steps of SFT."""
 DETAILS = {
     "Real weights": (
         ("What was learned", LEARNED, real_weights.learned),
