@@ -68,6 +68,8 @@ def evaluation_result(
             "solved_high": solved_high,
             "per_family": per_family,
             "by_task": by_task,
+            "mean_score": success,
+            "score_by_task": {name: won / count for name, (won, count, *_) in by_task.items()},
             **values,
         }
     )

@@ -164,6 +164,10 @@ class EvaluationResult(Report):
     """family -> (successes, scored trajectories, of the successes those at a limit)"""
     by_task: dict[str, tuple[int, int, int, int]] = Field(default_factory=dict)
     """task_id -> (successes, scored trajectories, group_id, of the successes those at a limit)"""
+    mean_score: float | None = None
+    """Over scored trajectories, where partial scores count in part; None where nothing was scored."""
+    score_by_task: dict[str, float] = Field(default_factory=dict)
+    """The same of each task."""
     eyes: EyeTest | None = Field(default=None, exclude_if=lambda eyes: eyes is None)
     """What measured it; None = no eye test was made."""
 

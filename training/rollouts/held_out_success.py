@@ -79,9 +79,16 @@ class _Tally:
     num_truncated: int = 0
     num_turns: int = 0
     num_unparsable: int = 0
+    score: float = 0.0
+    """Sum."""
+
+    @property
+    def mean_score(self) -> float | None:
+        return self.score / self.num_samples if self.num_samples else None
 
     def add(self, member: Trajectory) -> None:
         outcome = outcome_of(member.status, member.score)
+        self.score += member.score or 0.0
         self.num_success += outcome in (Outcome.SOLVED, Outcome.SOLVED_AT_LIMIT)
         self.num_at_limit += outcome is Outcome.SOLVED_AT_LIMIT
         self.num_truncated += member.status is TrajectoryStatus.TRUNCATED
@@ -99,6 +106,7 @@ def evaluate_groups(
     """
     total, families = _Tally(), defaultdict[str, _Tally](_Tally)
     by_task: dict[str, tuple[int, int, int, int]] = {}
+    scores: dict[str, float] = {}
     for group in groups:
         if not (scored := group.scored()):
             continue
@@ -107,6 +115,7 @@ def evaluate_groups(
             for tally in (own, total, families[group.task.family]):
                 tally.add(member)
         by_task[group.task.task_id] = (own.num_success, own.num_samples, group.group_id, own.num_at_limit)
+        scores[group.task.task_id] = own.score / own.num_samples
     num_requested = sum(max(request.size, len(group.trajectories)) for group in groups)
     missing = num_requested - total.num_samples
     success = _share([(won, count) for won, count, *_ in by_task.values()], missing)
@@ -138,5 +147,7 @@ def evaluate_groups(
             for family, found in sorted(families.items())
         },
         by_task=by_task,
+        mean_score=total.mean_score,
+        score_by_task=scores,
         eyes=eyes,
     )

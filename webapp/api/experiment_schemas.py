@@ -87,6 +87,8 @@ class EvaluationOut(Schema):
     """Share that the agent solved and ended, with its interval."""
     solved_low: float | None = None
     solved_high: float | None = None
+    mean_score: float | None = None
+    """Partial scores count in part."""
     truncated_share: float | None = None
     """Of the scored trajectories, those that a limit ended."""
     unparsable_share: float | None = None
@@ -132,7 +134,7 @@ class VerdictOut(Schema):
     """What came of a run, and the one thing to change."""
 
     outcome: str
-    """running, unknown, learned, sharpened, flat, worse, collapsed, solved or babbles (does not stop)."""
+    """running, unknown, learned, partly, sharpened, flat, worse, collapsed, solved or babbles."""
     since_step: int | None
     text: str
     """The verdict as a sentence, with its evidence and what is odd about the settings."""

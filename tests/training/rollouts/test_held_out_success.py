@@ -51,6 +51,7 @@ def test_an_evaluation_tells_what_the_agent_ended_from_what_a_limit_did() -> Non
     assert (result.num_truncated, result.num_turns, result.num_unparsable_turns) == (2, 8, 4)
     assert result.per_family == {"menu": (2, 2, 1), "note": (0, 2, 0)}
     assert result.by_task == {"menu-1": (2, 2, 7, 1), "note-1": (0, 2, 8, 0)}
+    assert (result.mean_score, result.score_by_task) == (0.65, {"menu-1": 1.0, "note-1": 0.3})
 
 
 def evaluated(num_solved: int, num_failed: int, num_errored: int) -> EvaluationResult:

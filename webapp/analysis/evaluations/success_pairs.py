@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from training.contracts.eye_test import stamp_differences
 from training.contracts.outcome import SuccessRule
 from training.statistics.paired_statistics import Outcome, PairedChange, paired_change
+from webapp.analysis.evaluations.graded_scores import SIGNIFICANT_P, ScoreChange, score_change
 from webapp.experiments.models import Evaluation, EvaluationTasks
 from webapp.experiments.models.results import Proportion
 
 SHARPENED_RISE = 0.10
 """Rise of sampled success above which greedy success has to have risen too."""
-
-SIGNIFICANT_P = 0.05
-"""A change at a p above this may be chance, and is not shown as a gain or a loss."""
 
 
 class TaskOutcomes(dict[int, dict[str, Outcome]]):
@@ -70,6 +68,9 @@ class SuccessLine:
     differences: tuple[str, ...] = ()
     """Between what measured both, in words."""
 
+    scores: ScoreChange | None = None
+    """None where no score is partial."""
+
     @property
     def gain(self) -> float | None:
         """In percentage points."""
@@ -103,6 +104,7 @@ def success_lines(before: SuccessPair, after: SuccessPair) -> list[SuccessLine]:
             newest,
             ", then ".join(one.missing_text for one in (first, last) if one and one.missing_text),
             tuple(stamp_differences(first.eye_test, last.eye_test)) if first and last else (),
+            score_change(first, last),
         )
         for kind, first, last in kinds
         if (newest := last or first)

@@ -18,6 +18,8 @@ class RunOutcome(StrEnum):
     UNKNOWN = "unknown"
     """Too few evaluations to tell."""
     LEARNED = "learned"
+    PARTLY = "partly"
+    """Partial scores rose, full ones did not."""
     SHARPENED = "sharpened"
     FLAT = "flat"
     WORSE = "worse"
@@ -45,6 +47,7 @@ LABELS = {
     R.RUNNING: "Running",
     R.UNKNOWN: "Too few evaluations to tell",
     R.LEARNED: "Learned",
+    R.PARTLY: "Learned in part",
     R.SHARPENED: "Sharpened, not learned",
     R.FLAT: "Flat: no change beyond chance",
     R.WORSE: "Got worse",
@@ -77,12 +80,24 @@ def outcome_of_run(lines: Sequence[SuccessLine], *, is_final: bool) -> RunOutcom
     if _is_solved(greedy or known[0]):
         return R.SOLVED
     if greedy is None:
-        return R.UNKNOWN if _moved(known[0]) else R.FLAT
+        return R.UNKNOWN if _moved(known[0]) else _by_scores(known, R.FLAT)
     if _moved(greedy) > 0:
         return R.LEARNED
     sampled = next((line for line in known if not line.newest.is_greedy), None)
     is_surer = sampled is not None and is_sharper(sampled.gain, sampled.p, greedy.gain, greedy.p)
-    return R.SHARPENED if is_surer else R.FLAT
+    return _by_scores(known, R.SHARPENED if is_surer else R.FLAT)
+
+
+def _by_scores(known: Sequence[SuccessLine], otherwise: RunOutcome) -> RunOutcome:
+    """Where as many tasks are solved as before: what partial scores say, greedily where that was measured."""
+    moved = {line.newest.is_greedy: line.scores for line in known if line.scores and line.scores.moved}
+    for scores in moved.values():
+        if scores.moved < 0:
+            return R.COLLAPSED if scores.after <= COLLAPSED_TO * scores.before else R.WORSE
+    if True in moved:
+        return R.PARTLY
+    is_sampled_alone = not any(line.newest.is_greedy for line in known)
+    return R.UNKNOWN if moved and is_sampled_alone else otherwise
 
 
 def _moved(line: SuccessLine) -> int:

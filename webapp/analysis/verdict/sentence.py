@@ -27,11 +27,15 @@ def evidence(verdict: Verdict) -> str:
     line = verdict.line
     if line is None or line.before is None or line.after is None:
         return ""
+    shares = f"{percent(line.before.value)} before, {percent(line.after.value)} after"
+    if scores := verdict.scores:
+        return (
+            f"{line.kind.lower()} mean score {percent(scores.before)} before, {percent(scores.after)} after "
+            f"({points_text(scores.gain)}, {p_value(scores.p)}, n = {line.num_samples}); "
+            f"full scores {shares}"
+        )
     chance = f", {p_value(line.p)}" if line.p is not None else ""
-    text = (
-        f"{line.kind.lower()} success {percent(line.before.value)} before, {percent(line.after.value)} after "
-        f"({points_text(line.gain)}{chance}, n = {line.num_samples})"
-    )
+    text = f"{line.kind.lower()} success {shares} ({points_text(line.gain)}{chance}, n = {line.num_samples})"
     return f"{text}; {line.num_at_limit} more only at a limit" if line.num_at_limit else text
 
 

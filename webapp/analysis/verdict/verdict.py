@@ -16,6 +16,7 @@ from webapp.analysis.alarms.remedies import (
 )
 from webapp.analysis.alarms.root_alarms import causes_first, likely_cause
 from webapp.analysis.alarms.suspect_settings import Suspect, suspect_of
+from webapp.analysis.evaluations.graded_scores import ScoreChange
 from webapp.analysis.evaluations.success_pairs import (
     SIGNIFICANT_P,
     SuccessLine,
@@ -60,6 +61,14 @@ class Verdict:
     unsolved_families: tuple[str, ...] = ()
     """Of which no task was solved at the start, while others were."""
     fallen_families: Sequence[FallenFamily] = ()
+
+    @property
+    def scores(self) -> ScoreChange | None:
+        """Partial scores, where they show the outcome and full ones do not."""
+        if self.line is None or self.outcome not in (*FELL, RunOutcome.PARTLY):
+            return None
+        is_chance = self.line.p is None or self.line.p > SIGNIFICANT_P
+        return self.line.scores if is_chance and self.line.scores and self.line.scores.moved else None
 
 
 def verdict_of(experiment: Experiment) -> Verdict:
@@ -140,7 +149,7 @@ def _telling(lines: Sequence[SuccessLine], outcome: RunOutcome) -> SuccessLine |
     if outcome is RunOutcome.SHARPENED:
         greedy = []
     if outcome in FELL:
-        greedy = [line for line in greedy if (line.gain or 0) < 0]
+        greedy = [line for line in greedy if (line.gain or 0) < 0 or (line.scores and line.scores.moved < 0)]
     return next(iter(greedy or sampled), None)
 
 

@@ -43,6 +43,8 @@ class Proportion:
     high: float
 
 
+LEAST_PART = 0.001
+"""Of a mean score that partial ones add: less is rounding."""
 COMPLETE = models.Q(num_requested=None) | models.Q(num_samples__gte=LEAST_SCORED * models.F("num_requested"))
 """`Evaluation.is_complete` in SQL: may decide which weights or arms are better."""
 
@@ -82,6 +84,10 @@ class Evaluation(models.Model):
     """Sampling temperature, 0 = greedy; null for those from before it was recorded."""
     p_of_change = models.FloatField(null=True)
     """Of the paired test against the evaluation before the first step; null without one."""
+    mean_score = models.FloatField(null=True)
+    """Of the scored trajectories, where partial scores count in part; null where it was not kept."""
+    p_of_score = models.FloatField(null=True)
+    """As `p_of_change`, of mean scores; null where no score of either is partial."""
     checkpoint = models.ForeignKey(
         "experiments.CheckpointRecord", null=True, on_delete=models.SET_NULL, related_name="evaluations"
     )
@@ -133,6 +139,11 @@ class Evaluation(models.Model):
         return "" if self.is_complete else f"{self.num_errored} of {self.num_requested} without a score"
 
     @property
+    def is_graded(self) -> bool:
+        """Whether there are partial scores: they raise the mean above the share of full ones."""
+        return self.mean_score is not None and self.mean_score > self.success + LEAST_PART
+
+    @property
     def eye_test(self) -> EyeTest | None:
         return EyeTest.model_validate(self.eyes) if self.eyes else None
 
@@ -175,7 +186,9 @@ class EvaluationTasks(models.Model):
 
     evaluation = models.OneToOneField(Evaluation, on_delete=models.CASCADE, related_name="tasks")
     results = ReportedJSONField()
-    """task_id -> [solved, scored trajectories, id of the group]"""
+    """task_id -> [solved, scored trajectories, id of the group, of the solved those at a limit]"""
+    scores = ReportedJSONField(default=dict)
+    """task_id -> mean score; empty for evaluations from before it was kept."""
 
     def __str__(self) -> str:
         return f"tasks of evaluation {self.evaluation_id}"

@@ -104,7 +104,7 @@ EVALUATION = (
     *("name", "step", "temperature", "samples_per_task", "num_tasks", "num_requested", "num_errored"),
     *("is_complete", "num_samples", "num_success"),
     *("success", "low", "high", "num_solved_at_limit", "solved", "solved_low", "solved_high"),
-    *("truncated_share", "unparsable_share", "per_family", "eyes", "at"),
+    *("mean_score", "truncated_share", "unparsable_share", "per_family", "eyes", "at"),
 )
 """What is printed of an evaluation: names of `Evaluation`."""
 
