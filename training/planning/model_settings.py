@@ -44,6 +44,7 @@ ONLY: dict[str, tuple[tuple[object, ...], str]] = {
 """The values that a key may have, its default first, and what to do about anything else."""
 KINDS = {
     **{"tie_word_embeddings": bool, "image_token_id": int, "video_token_id": int},
+    "deepstack_visual_indexes": list,
     **dict.fromkeys(("rms_norm_eps", "initializer_range"), float),
 }
 ACTIVATIONS = (

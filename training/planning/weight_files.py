@@ -92,7 +92,11 @@ def read_header(file: Path) -> dict[str, StoredTensor]:
         }
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ValueError(f"{file} is not a safetensors file: its header cannot be read") from error
-    end = max((tensor.stop for tensor in tensors.values()), default=8 + length)
+    end = 8 + length
+    for tensor in sorted(tensors.values(), key=lambda tensor: (tensor.start, tensor.stop)):
+        if tensor.start != end or tensor.stop < end:
+            raise ValueError(f"{file} has tensors that overlap or leave a gap: download it again")
+        end = tensor.stop
     if end != size:
         raise ValueError(f"{file} has {size} bytes, and its header wants {end}: download it again")
     return tensors

@@ -36,6 +36,7 @@ def rope(kind: str, **values: Any) -> dict[str, Any]:
         ),
         (LLAMA | {"rms_norm_eps": 1}, "rms_norm_eps 1, and transformers takes a float"),
         (LLAMA | {"initializer_range": 0}, "initializer_range 0, and transformers takes a float"),
+        (LLAMA | {"deepstack_visual_indexes": None}, "deepstack_visual_indexes None, and .* takes a list"),
         (LLAMA | {"hidden_act": "gelly"}, "hidden_act 'gelly', which transformers does not know"),
         (LLAMA | {"dtype": "torch.bfloat16"}, "dtype 'torch.bfloat16'"),
         (QWEN2_5_VL | {"vision_config": {"torch_dtype": "auto"}} | SECTION, "torch_dtype 'auto'"),

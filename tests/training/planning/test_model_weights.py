@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,18 @@ def test_a_folder_as_published_is_good(name: str, copied: Callable[[str], Path])
     assert problem_of(folder) == ""
 
 
+def overlap(file: Path) -> None:
+    """The second weight's bytes begin within the first's."""
+    written = file.read_bytes()
+    length = int.from_bytes(written[:8], "little")
+    header = json.loads(written[8 : 8 + length])
+    by_place = sorted((entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"))
+    second = next(entry for entry in header.values() if entry.get("data_offsets") == by_place[1])
+    second["data_offsets"] = [by_place[1][0] - 4, by_place[1][1]]
+    changed = json.dumps(header, separators=(",", ":")).encode().ljust(length)
+    file.write_bytes(written[:8] + changed + written[8 + length :])
+
+
 BROKEN: dict[str, tuple[str, Break, str]] = {
     "no weights": ("qwen3", lambda folder: (folder / WEIGHTS).unlink(), r"no model\.safetensors"),
     "a shard": (
@@ -90,6 +103,7 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
     "five bytes": ("qwen3", cut(5), r"model\.safetensors is not a safetensors file, or was cut"),
     "half a header": ("qwen3", cut(200), r"model\.safetensors is not a safetensors file, or was cut"),
     "half the weights": ("qwen3", cut(-1000), r"has \d+ bytes, and its header wants \d+"),
+    "overlapping weights": ("qwen3", lambda folder: overlap(folder / WEIGHTS), "overlap or leave a gap"),
     "a pointer of Git": (
         "qwen3",
         text(WEIGHTS, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4967215360\n"),
