@@ -172,6 +172,11 @@ class EvaluationResult(Report):
     """What measured it; None = no eye test was made."""
 
     @property
+    def partial(self) -> float:
+        """Mean of partial scores, full ones counted as 0: they say nothing of how a trajectory ended."""
+        return 0.0 if self.mean_score is None else self.mean_score - self.success
+
+    @property
     def is_complete(self) -> bool:
         """Whether enough of it was scored to choose by; see `is_complete`."""
         return is_complete(self.num_samples, self.num_requested)

@@ -50,6 +50,8 @@ class ExperimentState:
     was_evaluated_after: bool = False
     best_success: float = -1.0
     """Share of held-out tasks that the best checkpoint so far solves and ends; -1 = none evaluated."""
+    best_partial: float = 0.0
+    """Its mean of partial scores, full ones counted as 0."""
     best_checkpoint: str = ""
     """Its folder name."""
     num_saved: int = 0

@@ -46,9 +46,9 @@ def evaluate(
 
 
 def save_evaluated(experiment: Experiment, result: EvaluationResult, *, ties: bool = False) -> None:
-    """Write it; the best when the agent solves and ends more than in the best so far, with `ties` as much.
+    """Write it; the best when the agent solves and ends more than in the best so far.
 
-    A collective.
+    Where it solves as much, partial scores decide, and then `ties`. A collective.
 
     An evaluation that misses too many scores chooses nothing, and its number is not the checkpoint's.
     """
@@ -59,6 +59,9 @@ def save_evaluated(experiment: Experiment, result: EvaluationResult, *, ties: bo
         )  # fmt: skip
         experiment.save()
         return
-    best = experiment.state.best_success
-    is_best = result.solved > best or (ties and result.solved == best)
+    state = experiment.state
+    found, best = (result.solved, result.partial), (state.best_success, state.best_partial)
+    is_best = found > best or (ties and found == best)
+    if is_best:
+        state.best_partial = result.partial
     experiment.save(is_best=is_best, success=result.solved)

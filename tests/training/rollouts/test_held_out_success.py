@@ -129,6 +129,31 @@ def test_the_best_checkpoint_is_the_one_that_ends_what_it_solves() -> None:
     assert experiment.saved == [(False, 0.5)]
 
 
+def test_where_nothing_is_solved_partial_scores_choose_the_best_checkpoint() -> None:
+    experiment = Saves(-1.0)
+    for score in (0.25, 0.5, 0.375, 0.5):
+        request = evaluation_requests(ExperimentConfig(), step=3, policy_version=4)[1]
+        group = Group(
+            group_id=1,
+            task=make_task("form-1", family="form"),
+            purpose=Purpose.EVALUATION,
+            trajectories=(make_trajectory(1, score),),
+        )
+        save_evaluated(experiment, evaluate_groups([group], name="during", request=request))  # type: ignore[arg-type]
+        experiment.state.best_success = 0.0
+    assert [is_best for is_best, _ in experiment.saved] == [True, True, False, False]
+
+
+def test_what_a_limit_ended_makes_no_checkpoint_better() -> None:
+    experiment = Saves(0.5)
+    assert evaluated(6, 6, 0).partial == 0.0
+    request = evaluation_requests(ExperimentConfig(), step=3, policy_version=4)[1]
+    result = evaluate_groups(groups_of_every_outcome()[:1], name="after", request=request)
+    assert (result.solved, result.mean_score, result.partial) == (0.5, 1.0, 0.0)
+    save_evaluated(experiment, result)  # type: ignore[arg-type]
+    assert experiment.saved == [(False, 0.5)]
+
+
 def test_a_step_tells_them_apart_too() -> None:
     found = rollout_metrics(groups_of_every_outcome(), [])
     shares = [found[f"rollout/{name}"] for name in ("success", "solved", "solved_at_limit")]
