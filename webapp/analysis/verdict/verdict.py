@@ -30,9 +30,12 @@ from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment, Expe
 
 FELL = (RunOutcome.WORSE, RunOutcome.COLLAPSED)
 STUCK = (RunOutcome.FLAT, RunOutcome.UNKNOWN, RunOutcome.RUNNING)
+UNSOLVED = (*STUCK, RunOutcome.PARTLY)
+"""Outcomes beside which the rollouts may have collapsed."""
 SIGNS = {
     RunOutcome.LEARNED: 1,
     RunOutcome.SOLVED: 1,
+    RunOutcome.PARTLY: 1,
     RunOutcome.WORSE: -1,
     RunOutcome.COLLAPSED: -1,
 }
@@ -65,10 +68,11 @@ class Verdict:
     @property
     def scores(self) -> ScoreChange | None:
         """Partial scores, where they show the outcome and full ones do not."""
-        if self.line is None or self.outcome not in (*FELL, RunOutcome.PARTLY):
+        line = self.line
+        if line is None or line.scores is None or self.outcome not in (*FELL, RunOutcome.PARTLY):
             return None
-        is_chance = self.line.p is None or self.line.p > SIGNIFICANT_P
-        return self.line.scores if is_chance and self.line.scores and self.line.scores.moved else None
+        is_chance = line.p is not None and line.p > SIGNIFICANT_P
+        return line.scores if is_chance and line.scores.moved == SIGNS[self.outcome] else None
 
 
 def verdict_of(experiment: Experiment) -> Verdict:
@@ -78,8 +82,8 @@ def verdict_of(experiment: Experiment) -> Verdict:
     before = next((pair for pair in pairs if pair.either.name == "before"), None)
     lines = success_lines(before, pairs[-1]) if before and pairs[-1] is not before else []
     outcome = outcome_of_run(lines, is_final=is_final)
-    fallen_at = fall_of_success(experiment) if outcome in (*FELL, *STUCK) else None
-    if fallen_at is not None and outcome in STUCK:
+    fallen_at = fall_of_success(experiment) if outcome in (*FELL, *UNSOLVED) else None
+    if fallen_at is not None and outcome in UNSOLVED:
         outcome = RunOutcome.COLLAPSED
     alarm = _root_alarm(experiment) if outcome in STUCK else None
     onset = onset_of_alarm(alarm) if alarm else onset_at(experiment, fallen_at) if fallen_at else None

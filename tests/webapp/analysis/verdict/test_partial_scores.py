@@ -10,7 +10,7 @@ from testing.factories import make_experiment, make_team, make_user
 from testing.page_text import page_text
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.analysis.verdict.sentence import described
-from webapp.experiments.models import Evaluation, Experiment
+from webapp.experiments.models import Evaluation, Experiment, MetricPoint
 from webapp.experiments.services.alarms import record_alarms
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +63,18 @@ def test_scores_that_fall_without_a_full_one_are_no_flat_run(left: int, outcome:
     assert found is not None
     assert found["outcome"] == outcome
     assert "greedy mean score 75 % before" in found["text"]
+
+
+def test_a_collapse_of_the_rollouts_is_not_shown_by_scores_that_rose() -> None:
+    experiment = run(lambda _: 1 / 8, lambda number: float(number < 2) or 5 / 8)
+    MetricPoint.objects.bulk_create(
+        MetricPoint(experiment=experiment, name="rollout/success", step=step, value=value)
+        for step, value in enumerate((0.4, 0.5, 0.45, 0.1, 0.0, 0.0, 0.02), start=1)
+    )
+    found = described(experiment)
+    assert found is not None
+    assert found["outcome"] == "collapsed"
+    assert "mean score" not in found["text"]
 
 
 def test_what_chance_can_do_stays_flat() -> None:
