@@ -105,13 +105,13 @@ def _metrics_after(experiment: Experiment, cursor: tuple[int, int]) -> list[tupl
 
 
 def _points_of(evaluation: Evaluation) -> list[Point]:
-    """Success by the state with the ends of its interval, and what the agent ended; greedy, sampled apart."""
-    values = {"success": evaluation.success, "low": evaluation.low, "high": evaluation.high}
-    if evaluation.solved is not None:
-        values["solved"] = evaluation.solved
+    """Success by the state with its interval, what the agent ended, mean score; greedy, sampled apart."""
+    names = ("success", "low", "high", "solved", "mean_score")
+    values = {name: getattr(evaluation, name) for name in names}
     return [
         Point(f"evaluation/{evaluation.kind}/{name}", evaluation.step, value, evaluation.at)
         for name, value in values.items()
+        if value is not None
     ]
 
 

@@ -16,7 +16,7 @@ def experiment(db: None) -> Experiment:
     MetricPoint.objects.create(experiment=made, name="rollout/success", step=3, value=1.0, attempt=2)
     evaluation = Evaluation.objects.create(
         experiment=made, name="after", step=3, policy_version=3, split="heldout", num_tasks=4,
-        num_samples=4, num_success=3, success=0.75, low=0.3, high=0.95, temperature=0,
+        num_samples=4, num_success=3, success=0.75, low=0.3, high=0.95, temperature=0, mean_score=0.8,
     )  # fmt: skip
     episode = make_trajectory(experiment=made, turns=2, num_turns=2, score=1.0)
     outcome = {episode.task.task_id: [1, 1, episode.group_id]}

@@ -43,12 +43,14 @@ def test_every_number_goes_once_and_in_the_order_of_attempts(experiment, sink, c
     call_command("track", str(experiment.pk), "--to", "kept=here", "--follow", "0.1")
     success = [(point.step, point.value) for point in sink.points if point.name == "rollout/success"]
     assert success == [(0, 0.0), (1, 0.25), (2, 0.9), (3, 1.0)]
-    assert ("evaluation/greedy/low", 3, 0.3) in {(one.name, one.step, one.value) for one in sink.points}
+    points = {(one.name, one.step, one.value) for one in sink.points}
+    assert ("evaluation/greedy/low", 3, 0.3) in points
+    assert "evaluation/greedy/mean_score" in {name for name, _, _ in points}
     assert sink.run.config["algorithm.group_size"]
     assert (sink.run.name, sink.status) == (f"#{experiment.pk} {experiment.name}", "finished")
     [picture] = sink.pictures
     assert (picture.jpeg, picture.caption) == (strip_of_the_evaluation(experiment), caption_of(experiment))
-    assert "sent to kept=here; points: 7, pictures: 1" in capsys.readouterr().out
+    assert "sent to kept=here; points: 8, pictures: 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("to", ["aim=here", "kept"])
@@ -59,7 +61,7 @@ def test_what_names_no_tracker_is_answered_with_those_there_are(experiment, sink
 
 def test_pictures_can_be_left_out(experiment, sink, capsys):
     call_command("track", str(experiment.pk), "--to", "kept=here", "--pictures", "0")
-    assert "points: 7, pictures: 0" in capsys.readouterr().out
+    assert "points: 8, pictures: 0" in capsys.readouterr().out
     with pytest.raises(CommandError, match="--pictures: must be 0 to 50"):
         call_command("track", str(experiment.pk), "--to", "kept=here", "--pictures", "51")
 
@@ -67,7 +69,7 @@ def test_pictures_can_be_left_out(experiment, sink, capsys):
 def test_an_episode_whose_screens_are_gone_has_no_picture(experiment, sink, capsys):
     experiment.trajectories.get().turns.update(frame="0" * 64)
     call_command("track", str(experiment.pk), "--to", "kept=here")
-    assert "points: 7, pictures: 0" in capsys.readouterr().out
+    assert "points: 8, pictures: 0" in capsys.readouterr().out
 
 
 def test_an_unknown_experiment_is_refused(db, sink):
