@@ -18,8 +18,8 @@ from testing.watch_installation import rows
 SHARE = 0.25
 """Eight fields are right at once in 1 of 65 000 trajectories, if each is right in a quarter of them."""
 SOON = {
-    "sft.max_steps": 128,
-    "sft.evaluate_every": 16,
+    "sft.max_steps": 80,
+    "sft.evaluate_every": 10,
     "sft.demonstrations_per_family": 120,
     "sft.batch_size": 8,
 }
