@@ -54,6 +54,8 @@ test("held-out success is a trace per kind, with its interval as distances", () 
   const [sampled, greedy] = evaluationTraces([{ ...point, temperature: 1 }, { ...point, step: 8, temperature: 0, num_at_limit: 2 }]);
   assert.deepEqual([sampled.x, sampled.error_y.array, sampled.error_y.arrayminus], [[4], [0.375], [0.25]]);
   assert.deepEqual([greedy.x, greedy.text], [[8], ["4/8, 2 more at a limit held-out"]]);
+  const [graded] = evaluationTraces([{ ...point, temperature: 1, num_at_limit: 2, mean_score: 0.563 }]);
+  assert.deepEqual(graded.text, ["4/8, 2 more at a limit, mean score 56 % held-out"]);
   assert.deepEqual(evaluationTraces([{ ...point, temperature: 1 }]).map(({ name }) => name), ["held-out, sampled"]);
 });
 

@@ -27,11 +27,20 @@ export function evaluationTraces(points) {
   return kinds.map(([name, symbol, colour, fits]) => evaluationTrace(name, symbol, css(colour), points.filter(fits))).filter((trace) => trace.x.length);
 }
 
+function evaluationText(p) {
+  const notes = [
+    p.num_at_limit && `${p.num_at_limit} more at a limit`,
+    p.mean_score != null && `mean score ${(100 * p.mean_score).toFixed(0)} %`,
+    p.missing,
+  ].filter(Boolean);
+  return `${[`${p.num_success}/${p.num_samples}`, ...notes].join(", ")} ${p.name}`;
+}
+
 function evaluationTrace(name, symbol, color, points) {
   return {
     name, mode: "markers", x: points.map((p) => p.step), y: points.map((p) => p.success),
     marker: { color, size: 8, symbol },
     error_y: { type: "data", symmetric: false, array: points.map((p) => p.high - p.success), arrayminus: points.map((p) => p.success - p.low), color, thickness: 1.4, width: 4 },
-    text: points.map((p) => `${p.num_success}/${p.num_samples}${p.num_at_limit ? `, ${p.num_at_limit} more at a limit` : ""}${p.missing ? `, ${p.missing}` : ""} ${p.name}`), hovertemplate: "%{y:.0%} (%{text})",
+    text: points.map(evaluationText), hovertemplate: "%{y:.0%} (%{text})",
   };
 }

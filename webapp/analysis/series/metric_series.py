@@ -100,6 +100,7 @@ def evaluation_points(evaluations: list[Evaluation]) -> list[dict[str, Any]]:
             "num_samples": found.num_samples,
             "num_success": found.shown.won,
             "num_at_limit": found.num_solved_at_limit,
+            "mean_score": found.mean_score if found.is_graded else None,
             "missing": found.missing_text,
         }
         for found in evaluations
