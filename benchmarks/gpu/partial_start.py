@@ -23,7 +23,7 @@ SOON = {
     "sft.demonstrations_per_family": 120,
     "sft.batch_size": 8,
 }
-"""Of 32 steps on 4 of 24 demonstrations, 5 % of the held-out fields were right."""
+"""After 32 steps, each on 4 of 24 demonstrations, 5 % of the held-out fields were right."""
 TINY = {"sft.max_steps": 2, "sft.evaluate_every": 1, "sft.demonstrations_per_family": 1, "sft.batch_size": 1}
 SCORES = """
 SELECT step, avg(score) FROM trajectories_trajectory

@@ -86,7 +86,7 @@ is trained, everything else is forgotten; in a mix at most 3 points are lost aga
 GRPO itself unlearned literal orders there, from 87 to 77 %. Imitation has a \
 start of its own, by the same recipe and seed. `copy/sft_grpo` shares a third one with `copy/grpo`, which \
 never updated it. The mixes and form8 (demonstrated) began with \
-`mix/start`, form8 itself with that start and 32 more steps of SFT."""
+`mix/start`; form8 itself with another start of that recipe and 32 more steps of SFT on form8 alone."""
 DETAILS = {
     "Real weights": (
         ("What was learned", LEARNED, real_weights.learned),
