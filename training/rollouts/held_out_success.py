@@ -82,10 +82,6 @@ class _Tally:
     score: float = 0.0
     """Sum."""
 
-    @property
-    def mean_score(self) -> float | None:
-        return self.score / self.num_samples if self.num_samples else None
-
     def add(self, member: Trajectory) -> None:
         outcome = outcome_of(member.status, member.score)
         self.score += member.score or 0.0
@@ -147,7 +143,7 @@ def evaluate_groups(
             for family, found in sorted(families.items())
         },
         by_task=by_task,
-        mean_score=total.mean_score,
+        mean_score=total.score / total.num_samples if total.num_samples else None,
         score_by_task=scores,
         eyes=eyes,
     )

@@ -26,6 +26,9 @@ COARSEST = 50
 """Differences that are finer than `MAX_CELLS` allows are rounded to one over this or less; where that is
 too many cells as well, the sum is taken as normal."""
 
+SIGNIFICANT_P = 2 * TAIL
+"""A change at a p above this may be chance, and is not shown as a gain or a loss."""
+
 Outcome = Sequence[int]
 """(solved, samples, ...) of a task"""
 Counts = tuple[tuple[int, int], ...]
@@ -68,6 +71,11 @@ def paired_change(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -
         high=high,
         p=p,
     )
+
+
+def direction(difference: float, p: float) -> int:
+    """1 for a rise, -1 for a fall, 0 for what chance can do."""
+    return 0 if p > SIGNIFICANT_P else (difference > 0) - (difference < 0)
 
 
 def randomisation_test(differences: Counter[Fraction]) -> tuple[float, float, float]:

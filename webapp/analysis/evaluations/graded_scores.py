@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from training.statistics.paired_statistics import paired_change
+from training.statistics.paired_statistics import direction, paired_change
 from webapp.experiments.models import Evaluation, EvaluationTasks
 
-SIGNIFICANT_P = 0.05
-"""A change at a p above this may be chance, and is not shown as a gain or a loss."""
 PARTS = 1000
 """Of a score: the paired test counts in whole numbers."""
 
@@ -26,8 +24,8 @@ class ScoreChange:
 
     @property
     def moved(self) -> int:
-        """1 for a rise, -1 for a fall, 0 for what chance can do."""
-        return 0 if self.p > SIGNIFICANT_P else (self.gain > 0) - (self.gain < 0)
+        """See `direction`."""
+        return direction(self.gain, self.p)
 
 
 def score_change(before: Evaluation | None, after: Evaluation | None) -> ScoreChange | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from training.contracts.eye_test import stamp_differences
 from training.contracts.outcome import SuccessRule
-from training.statistics.paired_statistics import Outcome, PairedChange, paired_change
-from webapp.analysis.evaluations.graded_scores import SIGNIFICANT_P, ScoreChange, score_change
+from training.statistics.paired_statistics import SIGNIFICANT_P, Outcome, PairedChange, paired_change
+from webapp.analysis.evaluations.graded_scores import ScoreChange, score_change
 from webapp.experiments.models import Evaluation, EvaluationTasks
 from webapp.experiments.models.results import Proportion
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from webapp.analysis.evaluations.success_pairs import SIGNIFICANT_P
+from training.statistics.paired_statistics import SIGNIFICANT_P
 from webapp.ui.templatetags.deskhand import MISSING, with_sign
 
 register = template.Library()

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from training.contracts.outcome import SuccessRule
-from training.statistics.paired_statistics import Outcome, paired_change
+from training.statistics.paired_statistics import SIGNIFICANT_P, Outcome, paired_change
 from webapp.analysis.evaluations.success_pairs import (
-    SIGNIFICANT_P,
     SuccessPair,
     TaskOutcomes,
     at_limit,

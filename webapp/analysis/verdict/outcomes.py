@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from webapp.analysis.evaluations.success_pairs import SIGNIFICANT_P, SuccessLine, is_sharper
+from training.statistics.paired_statistics import direction
+from webapp.analysis.evaluations.success_pairs import SuccessLine, is_sharper
 
 SOLVED, SOLVED_LOW = 0.9, 0.8
 """Success after, and the lower end of its interval, from which a task set is solved."""
@@ -80,31 +81,30 @@ def outcome_of_run(lines: Sequence[SuccessLine], *, is_final: bool) -> RunOutcom
     if _is_solved(greedy or known[0]):
         return R.SOLVED
     if greedy is None:
-        return R.UNKNOWN if _moved(known[0]) else _by_scores(known, R.FLAT)
+        return R.UNKNOWN if _moved(known[0]) else _by_scores(known, known[0], R.UNKNOWN, R.FLAT)
     if _moved(greedy) > 0:
         return R.LEARNED
     sampled = next((line for line in known if not line.newest.is_greedy), None)
     is_surer = sampled is not None and is_sharper(sampled.gain, sampled.p, greedy.gain, greedy.p)
-    return _by_scores(known, R.SHARPENED if is_surer else R.FLAT)
+    return _by_scores(known, greedy, R.PARTLY, R.SHARPENED if is_surer else R.FLAT)
 
 
-def _by_scores(known: Sequence[SuccessLine], otherwise: RunOutcome) -> RunOutcome:
-    """Where as many tasks are solved as before: what partial scores say, greedily where that was measured."""
-    moved = {line.newest.is_greedy: line.scores for line in known if line.scores and line.scores.moved}
-    for scores in moved.values():
-        if scores.moved < 0:
-            return R.COLLAPSED if scores.after <= COLLAPSED_TO * scores.before else R.WORSE
-    if True in moved:
-        return R.PARTLY
-    is_sampled_alone = not any(line.newest.is_greedy for line in known)
-    return R.UNKNOWN if moved and is_sampled_alone else otherwise
+def _by_scores(
+    known: Sequence[SuccessLine], telling: SuccessLine, risen: RunOutcome, otherwise: RunOutcome
+) -> RunOutcome:
+    """What partial scores say where as many tasks are solved; a fall counts at either temperature."""
+    fallen = [line.scores for line in known if line.scores and line.scores.moved < 0]
+    if fallen:
+        is_collapse = any(scores.after <= COLLAPSED_TO * scores.before for scores in fallen)
+        return R.COLLAPSED if is_collapse else R.WORSE
+    return risen if telling.scores and telling.scores.moved > 0 else otherwise
 
 
 def _moved(line: SuccessLine) -> int:
-    """1 for a rise, -1 for a fall, 0 for what chance can do."""
+    """See `direction`."""
     assert line.gain is not None
     assert line.p is not None
-    return 0 if line.p > SIGNIFICANT_P else (line.gain > 0) - (line.gain < 0)
+    return direction(line.gain, line.p)
 
 
 def _is_collapse(line: SuccessLine) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from training.contracts.config import ExperimentConfig
+from training.statistics.paired_statistics import SIGNIFICANT_P
 from webapp.analysis.alarms.onset import Onset, fall_of_success, onset_at, onset_of_alarm
 from webapp.analysis.alarms.remedies import (
     OnsetFacts,
@@ -18,7 +19,6 @@ from webapp.analysis.alarms.root_alarms import causes_first, likely_cause
 from webapp.analysis.alarms.suspect_settings import Suspect, suspect_of
 from webapp.analysis.evaluations.graded_scores import ScoreChange
 from webapp.analysis.evaluations.success_pairs import (
-    SIGNIFICANT_P,
     SuccessLine,
     SuccessPair,
     pairs_of,
@@ -30,8 +30,8 @@ from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment, Expe
 
 FELL = (RunOutcome.WORSE, RunOutcome.COLLAPSED)
 STUCK = (RunOutcome.FLAT, RunOutcome.UNKNOWN, RunOutcome.RUNNING)
-UNSOLVED = (*STUCK, RunOutcome.PARTLY)
-"""Outcomes beside which the rollouts may have collapsed."""
+MAY_HAVE_FALLEN = (*STUCK, RunOutcome.PARTLY)
+"""Outcomes that a collapse of the rollouts outweighs."""
 SIGNS = {
     RunOutcome.LEARNED: 1,
     RunOutcome.SOLVED: 1,
@@ -82,8 +82,8 @@ def verdict_of(experiment: Experiment) -> Verdict:
     before = next((pair for pair in pairs if pair.either.name == "before"), None)
     lines = success_lines(before, pairs[-1]) if before and pairs[-1] is not before else []
     outcome = outcome_of_run(lines, is_final=is_final)
-    fallen_at = fall_of_success(experiment) if outcome in (*FELL, *UNSOLVED) else None
-    if fallen_at is not None and outcome in UNSOLVED:
+    fallen_at = fall_of_success(experiment) if outcome in (*FELL, *MAY_HAVE_FALLEN) else None
+    if fallen_at is not None and outcome in MAY_HAVE_FALLEN:
         outcome = RunOutcome.COLLAPSED
     alarm = _root_alarm(experiment) if outcome in STUCK else None
     onset = onset_of_alarm(alarm) if alarm else onset_at(experiment, fallen_at) if fallen_at else None
