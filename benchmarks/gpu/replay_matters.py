@@ -9,7 +9,8 @@ so that the price in the families that were not trained stands beside the gain.
     a mix       copy, form and rename: grpo; replay; and what may keep the others: a smaller, rarer injection
                 (capped), imitation beside the group, a KL to the start, entries of the others imitated
     form8       no replay: grpo and rejection fine-tuning where a full score is rare and every group differs,
-                from a start that fills each field right now and then (`benchmarks.gpu.partial_start`)
+                from a start that fills each field right now and then (`benchmarks.gpu.partial_start`);
+                evaluated on form8 alone, before and after
 
 Bar: at the start >= 95 % of the copy groups fail. copy, sampled: GRPO alone <= 2 %, replay >= 70 %, and >= 15
 points above imitation. In one arm of the mix copy >= 50 % sampled, and form and rename at most 10 points
@@ -22,6 +23,7 @@ below GRPO's of the mix. form8: GRPO ends at >= 80 % of the fields, rejection <=
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -30,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
-from benchmarks.gpu.partial_start import make_partial_start, put_model
+from benchmarks.gpu.partial_start import FORM8, PARTIAL_START, TINY
 from benchmarks.report import RESULTS, print_table
 from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance
@@ -55,7 +57,6 @@ IMITATION: dict[str, object] = {
     "sft.muon_learning_rate": 0,
     "sft.locator_questions": 0,
 }
-FORM8 = "form8"
 DEMONSTRATED = {"replay.enabled", "sft.source"}
 """What an arm sets that uses demonstrations."""
 NO_SAMPLING: dict[str, object] = {"engine.name": "transformers", "evaluation.num_tasks": 0}
@@ -75,11 +76,13 @@ ARMS: dict[str, tuple[list[str], dict[str, object]]] = {
     f"{FORM8}/rejection": ([FORM8], {"algorithm.name": "rejection_fine_tuning"}),
 }
 """Arm -> families that it trains on, and what is set."""
+EIGHT_FIELDS = {name for name, (families, _) in ARMS.items() if FORM8 in families}
 SERIES = ("replay/failed_groups", "replay/injected", "rollout/zero_variance_fraction", "loss/entropy")
 SERIES += (
     "rollout/reward_mean",
     "optimiser/grad_norm",
     "time/step_s",
+    "sft/success",
     *(f"success/{family}" for family in ALL),
 )
 ACCEPT = """
@@ -104,14 +107,14 @@ def main() -> int:
     with Instance(slots=options.desktops, env_workers=options.env_workers) as deskhand:
         deskhand.manage("import_tasks", "smoldesk")
         lab = Lab(deskhand, options)
-        if not options.start.exists():
+        if not options.start.exists() and set(options.arms) - EIGHT_FIELDS:
             lab.make_start()
         rows = []
         if START in options.arms:
             rows.append(runs.once({"arm": START}, lambda: lab.evaluated(str(options.start))))
         print(f"accepted demonstrations: {lab.demonstrate(arms, options.demonstrations)}", flush=True)
-        if any(FORM8 in families for families, _ in arms.values()) and not lab.partial.exists():
-            make_partial_start(deskhand, lab.run, lab.partial, is_tiny=options.tiny)
+        if EIGHT_FIELDS & arms.keys() and not lab.partial.exists():
+            lab.make_partial_start()
         for name in arms:
             if lab.left() > options.reserve_s:
                 rows.append(runs.once({"arm": name}, partial(lab.arm, *arms[name])))
@@ -170,8 +173,16 @@ class Lab:
         described = self.run(values | NO_SAMPLING)
         put_model(described["checkpoints"][-1]["path"], self.options.start)
 
+    def make_partial_start(self) -> None:
+        """SFT of a published model on form8's demonstrations; others may wait for the folder."""
+        options = self.options
+        values = PARTIAL_START | (TINY if options.tiny else {})
+        described = self.run(values | {"model.path": str(options.model)})
+        print(f"form8, share of right fields: {described['metrics']['sft/success']}", flush=True)
+        put_model(described["checkpoints"][-1]["path"], self.partial)
+
     def arm(self, families: list[str], changes: Mapping[str, object]) -> dict[str, Any]:
-        """Training from the start, and its end evaluated on all families."""
+        """Training from the start, and its end evaluated: on form8 where that is trained, else on all."""
         options = self.options
         start = str(self.partial if FORM8 in families else options.start)
         values: dict[str, object] = {
@@ -180,7 +191,7 @@ class Lab:
             "algorithm.num_steps": options.steps,
             "algorithm.groups_per_step": options.groups,
             "algorithm.max_seconds": self.left() - options.reserve_s,
-            "evaluation.num_tasks": 0,
+            "evaluation.num_tasks": options.tasks if FORM8 in families else 0,
             "sft.enabled": False,
             "sft.max_steps": options.steps,
             "sft.evaluate_every": options.steps,
@@ -196,21 +207,22 @@ class Lab:
         found = {"families": families, "set": dict(changes), "step_s": seconds_of(described)}
         found |= {"status": described["status"], "curve": described["metrics"]}
         found["alarms"] = sorted(alarm["name"] for alarm in described["alarms"])
-        return self.evaluated(ended, families) | found
+        if FORM8 in families:
+            found["verdict"] = described["verdict"]["text"]
+            found["held_out_before"] = looks(described, "before")
+            return found | {"held_out": looks(described, "after")}
+        return self.evaluated(ended) | found
 
-    def evaluated(self, model: str, families: Iterable[str] = ()) -> dict[str, Any]:
-        """Held-out success of a model, per family, greedily and sampled; of `families` too."""
+    def evaluated(self, model: str) -> dict[str, Any]:
+        """Held-out success of a model, per family, greedily and sampled."""
         values = {
             "model.path": model,
-            "tasks.families": sorted({*ALL, *families}),
+            "tasks.families": ALL,
             "evaluation.only": True,
             "evaluation.num_tasks": self.options.tasks,
         }
         described = self.run(values)
-        rows = {("greedy" if one["temperature"] == 0 else "sampled"): one for one in described["evaluations"]}
-        keys = ("success", "low", "high", "num_tasks", "num_samples", "per_family")
-        looks = {kind: {key: one[key] for key in keys} for kind, one in rows.items()}
-        return {"status": described["status"], "held_out": looks}
+        return {"status": described["status"], "held_out": looks(described)}
 
     def demonstrate(self, arms: Iterable[str], number: int) -> int:
         """By the oracles of the families that the arms train, then accepted; how many the buffer holds."""
@@ -249,6 +261,22 @@ class Lab:
         described = follow(self.deskhand, number, LIMIT_S, *SERIES)
         print(f"experiment {number}: {time.monotonic() - started:.0f} s", flush=True)
         return described
+
+
+def put_model(checkpoint: str, folder: Path) -> None:
+    """A checkpoint's model in `folder`, which is there only once it is whole: others may wait for it."""
+    made = folder.with_name(f"{folder.name}.part")
+    shutil.copytree(f"{checkpoint}/model", made)
+    made.rename(folder)
+
+
+def looks(described: Mapping[str, Any], name: str = "") -> dict[str, dict[str, Any]]:
+    """The evaluations of an experiment, or those of this name, by how they were drawn."""
+    found = [one for one in described["evaluations"] if name in ("", one["name"])]
+    keys = ("success", "low", "high", "mean_score", "num_tasks", "num_samples", "per_family")
+    return {
+        "greedy" if one["temperature"] == 0 else "sampled": {key: one[key] for key in keys} for one in found
+    }
 
 
 def seconds_of(described: Mapping[str, Any]) -> float:

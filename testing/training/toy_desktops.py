@@ -72,6 +72,8 @@ class ToyDesktops:
     max_tokens: int = 6
     never_solved: bool = False
     """Every trajectory fails, whatever it does."""
+    score_of: Callable[[float], float] = lambda reward: float(reward == 1)
+    """The score of a trajectory with this reward."""
     generate: Callable[..., list[SampledCompletion]] | None = None
     """Draws in place of the engine."""
     before_turn: Callable[[int], None] = lambda turn_index: None
@@ -166,7 +168,7 @@ class ToyDesktops:
 
     def _trajectory(self, group_id: int, task: Task, turns: tuple[Turn, ...]) -> Trajectory:
         reward = 0.0 if self.never_solved else toy_reward(turns)
-        score = float(reward == 1)
+        score = self.score_of(reward)
         return Trajectory(
             trajectory_id=next(self.ids),
             group_id=group_id,

@@ -177,6 +177,11 @@ class EvaluationResult(Report):
         return 0.0 if self.mean_score is None else self.mean_score - self.success
 
     @property
+    def graded(self) -> float:
+        """Share that the agent solved and ended, where partial scores count in part."""
+        return self.solved + self.partial
+
+    @property
     def is_complete(self) -> bool:
         """Whether enough of it was scored to choose by; see `is_complete`."""
         return is_complete(self.num_samples, self.num_requested)

@@ -78,7 +78,7 @@ def _check_control(experiment: Experiment) -> None:
 
 
 def _evaluate(experiment: Experiment) -> float:
-    """Share of held-out tasks that the weights as they are solve and end; saves a checkpoint."""
+    """Held-out success of the weights as they are, partial scores in part; saves a checkpoint."""
     state = experiment.state
     state.policy_version += 1
     values = experiment.sync_weights()
@@ -87,11 +87,11 @@ def _evaluate(experiment: Experiment) -> float:
         return 0.0
     result = evaluate(experiment, "sft", step=state.sft_step, sampled_only=True)
     if result.is_complete:
-        values["sft/success"] = result.solved
-    logger.info("sft step %d: held-out tasks solved %.0f%%", state.sft_step, 100 * result.solved)
+        values["sft/success"] = result.graded
+    logger.info("sft step %d: held-out success %.0f%%", state.sft_step, 100 * result.graded)
     experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
     experiment.save()
-    return result.solved if result.is_complete else 0.0
+    return result.graded if result.is_complete else 0.0
 
 
 def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:

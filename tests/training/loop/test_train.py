@@ -26,6 +26,14 @@ from training.rollouts.task_order import TaskOrder
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 Run = Callable[[ExperimentConfig], int]
+TOY_SFT: dict[str, object] = {
+    "enabled": True,
+    "demonstrations_per_family": 2,
+    "max_steps": 20,
+    "evaluate_every": 10,
+    "muon_learning_rate": 0,
+    "learning_rate": 1e-2,
+}
 
 
 def arguments(config: ExperimentConfig, output: Path) -> list[str]:
@@ -335,15 +343,7 @@ def test_sft_imitates_demonstrations_before_grpo(
 ) -> None:
     config = toy_config(
         toy_model,
-        sft={
-            "enabled": True,
-            "demonstrations_per_family": 2,
-            "max_steps": 20,
-            "evaluate_every": 10,
-            "stop_at_success": 2 / 3,
-            "muon_learning_rate": 0,
-            "learning_rate": 1e-2,
-        },
+        sft=TOY_SFT | {"stop_at_success": 2 / 3},
         evaluation={"num_tasks": 2, "before": False, "after": False},
         algorithm={"num_steps": 1},
     )
@@ -366,6 +366,22 @@ def test_sft_imitates_demonstrations_before_grpo(
     losses = coordinator.metric("sft/loss")
     assert losses[0] > 0
     assert losses == sorted(losses, reverse=True)
+
+
+def test_sft_stops_by_partial_scores_too(toy_model: Path, coordinator: ToyCoordinator, train: Run) -> None:
+    """Nothing is solved, and half of a task is done now and then."""
+    coordinator.records_demonstrations = True
+    coordinator.desktops.score_of = lambda reward: min(reward, 0.5)
+    config = toy_config(
+        toy_model,
+        sft=TOY_SFT | {"stop_at_success": 0.1},
+        evaluation={"num_tasks": 2, "before": False, "after": False},
+        algorithm={"num_steps": 0},
+    )
+    assert train(config) == 0
+    (success,) = coordinator.metric("sft/success")
+    assert 0.1 <= success <= 0.5
+    assert len(coordinator.metric("sft/loss")) == 1, "it ended at its first evaluation, after 10 steps"
 
 
 def test_missing_settings_are_named(

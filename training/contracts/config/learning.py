@@ -32,7 +32,9 @@ class SftConfig(Section):
     )
     max_steps: int = knob(1500, "Upper limit.", unit="steps", ge=1)
     evaluate_every: int = knob(150, "Steps between held-out evaluations.", unit="steps", ge=1)
-    stop_at_success: float = knob(0.35, "Stop when held-out success reaches this.", ge=0, le=1)
+    stop_at_success: float = knob(
+        0.35, "Stop when held-out success reaches this; partial scores count in part.", ge=0, le=1
+    )
 
 
 class ReplayConfig(Section):

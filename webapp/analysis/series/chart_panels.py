@@ -203,7 +203,7 @@ PANELS = (
         names=("sft/success",),
         kind="share",
         limit_of="sft.stop_at_success",
-        help="SFT stops when it reaches the line.",
+        help="SFT stops when it reaches the line. Partial scores count in part.",
     ),
 )
 
