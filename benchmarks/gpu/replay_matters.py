@@ -9,8 +9,8 @@ so that the price in the families that were not trained stands beside the gain.
     a mix       copy, form and rename: grpo; replay; and what may keep the others: a smaller, rarer injection
                 (capped), imitation beside the group, a KL to the start, entries of the others imitated
     form8       no replay: grpo and rejection fine-tuning where a full score is rare and every group differs,
-                from a start that fills each field right now and then (`benchmarks.gpu.partial_start`);
-                evaluated on form8 alone, before and after
+                from a start that fills each field right now and then (`benchmarks.gpu.partial_start`),
+                which the first of them makes; evaluated on form8 alone, before and after
 
 Bar: at the start >= 95 % of the copy groups fail. copy, sampled: GRPO alone <= 2 %, replay >= 70 %, and >= 15
 points above imitation. In one arm of the mix copy >= 50 % sampled, and form and rename at most 10 points
@@ -113,8 +113,6 @@ def main() -> int:
         if START in options.arms:
             rows.append(runs.once({"arm": START}, lambda: lab.evaluated(str(options.start))))
         print(f"accepted demonstrations: {lab.demonstrate(arms, options.demonstrations)}", flush=True)
-        if EIGHT_FIELDS & arms.keys() and not lab.partial.exists():
-            lab.make_partial_start()
         for name in arms:
             if lab.left() > options.reserve_s:
                 rows.append(runs.once({"arm": name}, partial(lab.arm, *arms[name])))
@@ -173,14 +171,6 @@ class Lab:
         described = self.run(values | NO_SAMPLING)
         put_model(described["checkpoints"][-1]["path"], self.options.start)
 
-    def make_partial_start(self) -> None:
-        """SFT of a published model on form8's demonstrations; others may wait for the folder."""
-        options = self.options
-        values = PARTIAL_START | (TINY if options.tiny else {})
-        described = self.run(values | {"model.path": str(options.model)})
-        print(f"form8, share of right fields: {described['metrics']['sft/success']}", flush=True)
-        put_model(described["checkpoints"][-1]["path"], self.partial)
-
     def arm(self, families: list[str], changes: Mapping[str, object]) -> dict[str, Any]:
         """Training from the start, and its end evaluated: on form8 where that is trained, else on all."""
         options = self.options
@@ -199,6 +189,8 @@ class Lab:
             "sft.learning_rate": options.learning_rate,
             **changes,
         }
+        if FORM8 in families and not self.partial.exists():
+            values |= PARTIAL_START | (TINY if options.tiny else {}) | {"model.path": str(options.model)}
         if "algorithm.kl_coefficient" in changes:
             values["algorithm.reference_path"] = start
         described = self.run(values)
@@ -208,6 +200,8 @@ class Lab:
         found |= {"status": described["status"], "curve": described["metrics"]}
         found["alarms"] = sorted(alarm["name"] for alarm in described["alarms"])
         if FORM8 in families:
+            if not self.partial.exists():
+                put_model(next(one["path"] for one in checkpoints if one["step"] == 0), self.partial)
             found["verdict"] = described["verdict"]["text"]
             found["held_out_before"] = looks(described, "before")
             return found | {"held_out": looks(described, "after")}
