@@ -107,7 +107,8 @@ def progress(described: dict[str, Any]) -> str:
         f"{item['success']:.0%} {'greedy' if item['temperature'] == 0 else 'sampled'}" for item in newest
     )
     success = f", {found[-1]['name']} {shares}" if found else ""
-    return f"{described['status']}{stage}{success} {described['message']}".strip()
+    why = described["waiting_because"] or described["message"]
+    return f"{described['status']}{stage}{success} {why}".strip()
 
 
 ERRORS = """

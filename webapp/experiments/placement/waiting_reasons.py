@@ -8,8 +8,8 @@ from django.utils.timesince import timesince
 
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.decision import Decision, Wait, Why, decide
-from webapp.experiments.placement.pool import Demand, Pool
-from webapp.experiments.placement.pool_state import gpu_workers, read_pool
+from webapp.experiments.placement.pool import Demand, Place, Pool
+from webapp.experiments.placement.pool_state import FOREIGN_SHARE, gpu_workers, read_pool
 from webapp.lib.disk_room import shortages
 
 
@@ -84,6 +84,7 @@ def reason(demand: Demand, wait: Wait, pool: Pool) -> str:
         return f"No gpu worker online can ever run it: it asks for {wanted}; the most that one has is {has}."
     holders = _holders(wait.worker, pool)
     held = f" Running there: {holders}." if holders else ""
+    held += _foreign(wait.worker, pool)
     if wait.why == Why.NO_WORKER_FREE:
         num = len(pool.workers)
         workers = "The gpu worker holds" if num == 1 else f"All {num} gpu workers that could run it hold"
@@ -108,6 +109,22 @@ def _wanted(demand: Demand) -> str:
 
 def _holders(worker: str, pool: Pool) -> str:
     """Experiments that hold that worker or places that it sees."""
-    places = {place.key for one in pool.workers if one.name == worker for place in one.places}
+    places = {place.key for place in _places(worker, pool)}
     found = (one.pk for one in pool.held if one.worker == worker or one.keys & places)
     return ", ".join(f"#{pk}" for pk in sorted(found))
+
+
+def _foreign(worker: str, pool: Pool) -> str:
+    """What other programs hold of that worker."""
+    ours = {key for held in pool.held for key in held.keys}
+    num = sum(place.is_foreign and place.key not in ours for place in _places(worker, pool))
+    share = f"{FOREIGN_SHARE:.0%}".replace("%", " %")
+    return (
+        f" Other programs use more than {share} of the memory of {num} GPU{pluralize(num)} there."
+        if num
+        else ""
+    )
+
+
+def _places(worker: str, pool: Pool) -> list[Place]:
+    return [place for one in pool.workers if one.name == worker for place in one.places]

@@ -66,6 +66,25 @@ def test_two_two_and_four_go_to_one_host_and_a_fourth_waits_for_it(sent: Sent) -
     assert dispatcher.place_experiments() == 0
 
 
+def test_a_gpu_that_another_program_fills_is_named(sent: Sent) -> None:
+    worker("gpu@a", num_gpus=2)
+    full = [gpu | {"free_bytes": 60 - 60 * gpu["index"]} for gpu in gpus(2, "a")]
+    record_gpus(name="gpu@a", gpus=full, cpu_places=0)
+    waits = queued(2)
+    assert dispatcher.place_experiments() == 0
+    assert why_waiting(waits) == (
+        "Waits for 2 places of one host: 0 of 2 are free on gpu@a. "
+        "Other programs use more than 20 % of the memory of 2 GPUs there."
+    )
+    running = queued(1)
+    record_gpus(name="gpu@a", gpus=[full[0] | {"free_bytes": 80}, full[1]], cpu_places=0)
+    assert dispatcher.place_experiments() == 1
+    record_gpus(name="gpu@a", gpus=full, cpu_places=0)
+    assert why_waiting(waits).endswith(
+        f"Running there: #{running.pk}. Other programs use more than 20 % of the memory of 1 GPU there."
+    ), "what our own experiment fills is not another program's"
+
+
 def test_an_experiment_goes_to_the_host_that_has_enough_and_waits_where_none_has(sent: Sent) -> None:
     worker("gpu@small", num_gpus=2)
     four = queued(4)

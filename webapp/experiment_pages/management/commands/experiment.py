@@ -13,6 +13,7 @@ from webapp.analysis.verdict.sentence import described
 from webapp.checkpoints.services import exports
 from webapp.checkpoints.services.evaluations import HowToEvaluate, request_evaluation
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.queries.checkpoints import CheckpointRefused, find_checkpoint
 from webapp.experiments.services.experiments import request_cancel, request_pause, resume_experiment
 
@@ -116,6 +117,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "name": experiment.name,
         "status": experiment.status,
         "message": experiment.message,
+        "waiting_because": why_waiting(experiment),
         "step": experiment.step,
         "policy_version": experiment.policy_version,
         "created_at": experiment.created_at,
