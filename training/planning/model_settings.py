@@ -108,6 +108,8 @@ def _values(part: Mapping[str, Any]) -> Iterator[str]:
     for key, kind in KINDS.items():
         if key in part and type(part[key]) is not kind:
             yield f"{key} {part[key]!r}, and transformers takes a {kind.__name__} alone"
+        elif kind is float and part.get(key, 0.0) < 0:
+            yield f"{key} {part[key]}, which is below 0: {PUBLISHED}"
     for key, names in NAMES.items():
         if part.get(key, names[0]) not in names:
             yield f"{key} {part[key]!r}, which transformers does not know: write the published one"
@@ -166,5 +168,7 @@ def _section(model_type: str, text: Mapping[str, Any]) -> Iterator[str]:
     width, heads = text.get("hidden_size"), text.get("num_attention_heads")
     if not isinstance(section, list) or [type(number) for number in section] != [int] * 3:
         yield f"mrope_section {section!r}: three numbers are needed, of time, height and width"
+    elif min(section) < 0:
+        yield f"mrope_section {section}, with a number below 0: {PUBLISHED}"
     elif model_type == "qwen2_5_vl" and width and heads and sum(section) != (half := width // heads // 2):
         yield f"mrope_section {section}, whose sum is not half of a head's {2 * half} numbers: {PUBLISHED}"

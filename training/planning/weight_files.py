@@ -5,6 +5,7 @@ each tensor lies behind it.
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,13 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 MAX_HEADER_BYTES = 100_000_000
 POINTER = b"version https://git-lfs"
 """How a file begins that Git left in place of a large one."""
+BYTES = {
+    **dict.fromkeys(("F64", "I64", "U64"), 8),
+    **dict.fromkeys(("F32", "I32", "U32"), 4),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 2),
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "I8", "U8", "BOOL"), 1),
+}
+"""Of a number, by its type; safetensors knows rarer ones, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,4 +107,17 @@ def read_header(file: Path) -> dict[str, StoredTensor]:
         end = tensor.stop
     if end != size:
         raise ValueError(f"{file} has {size} bytes, and its header wants {end}: download it again")
+    for name, tensor in tensors.items():
+        _check_size(name, tensor)
     return tensors
+
+
+def _check_size(name: str, tensor: StoredTensor) -> None:
+    """Raises ValueError where its bytes are not those of its shape."""
+    has = tensor.stop - tensor.start
+    wants = math.prod(tensor.shape) * BYTES.get(tensor.dtype, 0)
+    if tensor.dtype in BYTES and has != wants:
+        raise ValueError(
+            f"{tensor.file} has {has} bytes of {name}, and {tensor.dtype} of {tensor.shape} is {wants}: "
+            "download it again"
+        )

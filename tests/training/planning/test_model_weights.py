@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -82,13 +83,32 @@ def test_a_folder_as_published_is_good(name: str, copied: Callable[[str], Path])
 
 def overlap(file: Path) -> None:
     """The second weight's bytes begin within the first's."""
-    written = file.read_bytes()
-    length = int.from_bytes(written[:8], "little")
-    header = json.loads(written[8 : 8 + length])
+    header = header_of(file)
     by_place = sorted((entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"))
     second = next(entry for entry in header.values() if entry.get("data_offsets") == by_place[1])
     second["data_offsets"] = [by_place[1][0] - 4, by_place[1][1]]
+    put_header(file, header)
+
+
+def other_type(folder: Path) -> None:
+    """The header calls a weight of four bytes a number one of two."""
+    header = header_of(folder / WEIGHTS)
+    next(entry for entry in header.values() if entry.get("dtype") == "F32")["dtype"] = "BF16"
+    put_header(folder / WEIGHTS, header)
+
+
+def header_of(file: Path) -> dict[str, Any]:
+    written = file.read_bytes()
+    header: dict[str, Any] = json.loads(written[8 : 8 + int.from_bytes(written[:8], "little")])
+    return header
+
+
+def put_header(file: Path, header: dict[str, Any]) -> None:
+    """A header that takes at most the bytes of the old one."""
+    written = file.read_bytes()
+    length = int.from_bytes(written[:8], "little")
     changed = json.dumps(header, separators=(",", ":")).encode().ljust(length)
+    assert len(changed) == length
     file.write_bytes(written[:8] + changed + written[8 + length :])
 
 
@@ -104,6 +124,7 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
     "half a header": ("qwen3", cut(200), r"model\.safetensors is not a safetensors file, or was cut"),
     "half the weights": ("qwen3", cut(-1000), r"has \d+ bytes, and its header wants \d+"),
     "overlapping weights": ("qwen3", lambda folder: overlap(folder / WEIGHTS), "overlap or leave a gap"),
+    "another type": ("qwen3", other_type, r"has \d+ bytes of .*, and BF16 of \(.*\) is \d+: download it"),
     "a pointer of Git": (
         "qwen3",
         text(WEIGHTS, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4967215360\n"),
