@@ -201,8 +201,9 @@ class Lab:
         found |= {"status": described["status"], "curve": described["metrics"]}
         found["alarms"] = sorted(alarm["name"] for alarm in described["alarms"])
         if FORM8 in families:
-            if not self.partial.exists():
-                put_model(next(one["path"] for one in checkpoints if one["step"] == 0), self.partial)
+            starts = [one["path"] for one in checkpoints if one["step"] == 0]
+            if starts and not self.partial.exists():
+                put_model(starts[0], self.partial)
             found["verdict"] = described["verdict"]["text"]
             found["held_out_before"] = looks(described, "before")
             return found | {"held_out": looks(described, "after")}
