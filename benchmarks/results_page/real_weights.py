@@ -112,7 +112,7 @@ def replayed() -> str:
 
 def filled() -> str:
     """Held-out form8 before and after GRPO."""
-    (run,) = (one for one in read("gpu/replay_matters")["figures"]["runs"] if one["arm"] == "form8/grpo")
+    run = _arm(read("gpu/replay_matters")["figures"], "form8/grpo")
     rows = [
         [when, kind, percent(run[look][kind]["mean_score"]), percent(run[look][kind]["success"])]
         for when, look in (("before", "held_out_before"), ("after", "held_out"))
@@ -148,9 +148,14 @@ def _of(run: Figures, family: str, kind: str) -> str:
     return percent(_solved(run["held_out"][kind]["per_family"][family]))
 
 
+def _arm(found: Figures, name: str) -> Figures:
+    """The only run of an arm."""
+    (run,) = (one for one in found["runs"] if one["arm"] == name)
+    return dict(run)
+
+
 def _copy(found: Figures, arm: str) -> float:
-    (run,) = (one for one in found["runs"] if one["arm"] == arm)
-    return _solved(run["held_out"]["sampled"]["per_family"]["copy"])
+    return _solved(_arm(found, arm)["held_out"]["sampled"]["per_family"]["copy"])
 
 
 def _moved(found: Figures, arm: str, family: str) -> str:
@@ -162,7 +167,7 @@ def _moved(found: Figures, arm: str, family: str) -> str:
 
 def _filled(found: Figures, key: str) -> str:
     """Of form8 held out, before and after GRPO."""
-    (run,) = (one for one in found["runs"] if one["arm"] == "form8/grpo")
+    run = _arm(found, "form8/grpo")
     looks = (run["held_out_before"], run["held_out"])
     return each(f"{kind} {' -> '.join(percent(look[kind][key]) for look in looks)}" for kind in KINDS)
 
@@ -174,6 +179,5 @@ def _solved(counts: Sequence[int]) -> float:
 
 
 def _failed(found: Figures) -> str:
-    (run,) = (one for one in found["runs"] if one["arm"] == "copy/replay")
-    failed = [int(value) for _, value in run["curve"]["replay/failed_groups"]]
+    failed = [int(value) for _, value in _arm(found, "copy/replay")["curve"]["replay/failed_groups"]]
     return f"{sum(failed[:9])} of 72 in steps 1 to 9, {sum(failed[-9:])} of 72 in the last nine"

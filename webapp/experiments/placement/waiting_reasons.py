@@ -6,6 +6,7 @@ from django.conf import settings
 from django.template.defaultfilters import pluralize
 from django.utils.timesince import timesince
 
+from training.contracts.number_text import share_text
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.decision import Decision, Wait, Why, decide
 from webapp.experiments.placement.pool import Demand, Place, Pool
@@ -118,12 +119,10 @@ def _foreign(worker: str, pool: Pool) -> str:
     """What other programs hold of that worker."""
     ours = {key for held in pool.held for key in held.keys}
     num = sum(place.is_foreign and place.key not in ours for place in _places(worker, pool))
-    share = f"{FOREIGN_SHARE:.0%}".replace("%", " %")
-    return (
-        f" Other programs use more than {share} of the memory of {num} GPU{pluralize(num)} there."
-        if num
-        else ""
-    )
+    if not num:
+        return ""
+    share = share_text(FOREIGN_SHARE)
+    return f" Other programs use more than {share} of the memory of {num} GPU{pluralize(num)} there."
 
 
 def _places(worker: str, pool: Pool) -> list[Place]:
